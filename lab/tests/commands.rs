@@ -84,7 +84,7 @@ fn fails(output: &Output, says: &[&str]) {
     assert!(says.iter().all(|says| error.contains(says)), "{says:?}: {error}");
 }
 
-/// Runs a command whose output is closed behind its first line.
+/// Runs a command whose output is closed after its first line.
 fn cut(mut command: Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -123,7 +123,7 @@ fn a_port_in_use_is_named() {
     fails(&output, &[&format!("listening on {address}: Address already in use")]);
 }
 
-/// It needs nothing beside itself: not this folder, and no server.
+/// It needs no other file: not this folder, and no server.
 #[test]
 fn the_demonstration_stands_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn what_makes_no_sense_is_refused() {
         (&["export", "--target", "a b\"c"], "a host with an optional port is needed"),
         (&["export", "--target", "ftp://a"], "a host with an optional port is needed"),
         (&["load", "-n", "0", "127.0.0.1:1"], "--requests"),
-        (&["load", "-c", "5000000", "-n", "100", "127.0.0.1:1"], "only 100 would have a request"),
+        (&["load", "-c", "5000000", "-n", "100", "127.0.0.1:1"], "only 100 of these clients"),
     ];
     let folder = tempfile::tempdir().unwrap();
     for (arguments, told) in cases {

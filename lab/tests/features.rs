@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use lab::measure::contender::{Contender, Found, find};
 use lab::measure::features::{self, Cell, Matrix, Verdict};
 
-/// Beside what all three have.
+/// Next to what all three have.
 const KNOWN_FOR: &[(&str, &[&str])] = &[
     (
         "nginx",

@@ -372,7 +372,7 @@ struct State {
     targets: Mutex<Vec<String>>,
 }
 
-/// An answer, and whether the connection ends behind it.
+/// An answer, and whether the connection ends after it.
 struct Reply {
     bytes: Vec<u8>,
     is_last: bool,

@@ -114,7 +114,7 @@ fn serve(
     }
 }
 
-/// A record, with `padding` bytes behind its content.
+/// A record, with `padding` bytes after its content.
 pub fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).expect("a record's length").to_be_bytes();
     let header = [1, kind, 0, 1, high, low, padding, 0];

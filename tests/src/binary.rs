@@ -51,7 +51,7 @@ pub struct Nginx {
 }
 
 /// The first nginx that has all of `wanted`: the usual one, or else that of the system, which is older and has more
-/// modules. A part is an option of `configure`, the name of somebody else's module that is built in, or the name of one
+/// modules. A part is an option of `configure`, the name of a third-party module that is built in, or the name of one
 /// that can be loaded, as `ngx_http_brotli_filter_module`. Without one a line is printed, and in CI the test fails.
 pub fn nginx_with(wanted: &[&str]) -> Option<Nginx> {
     let programs = nginx().map(Path::to_path_buf).into_iter().chain(parts::program(&["nginx"]));

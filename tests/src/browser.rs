@@ -27,7 +27,7 @@ pub struct Browser {
 /// What is sent with a request.
 #[derive(Debug, Default)]
 pub struct Sent<'a> {
-    /// Fields beside those that every request has.
+    /// Fields besides those that every request has.
     pub fields: &'a [(&'a str, &'a str)],
     /// Type of the body; empty where there is none.
     pub content_type: &'a str,
@@ -162,7 +162,7 @@ pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> 
     rest.split_once(after).map(|(found, _)| found)
 }
 
-/// Name and value of an input, given from behind its tag's name; `None` where it is not sent.
+/// Name and value of an input, given from after its tag's name; `None` where it is not sent.
 fn input(rest: &str) -> Option<(String, String)> {
     let tag = rest.split('>').next().unwrap_or_default();
     let attributes = attributes(tag);

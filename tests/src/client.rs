@@ -16,7 +16,7 @@ const SILENT: Duration = Duration::from_millis(2000);
 /// How often it is seen to do other things in such a time.
 const LOOKS: u32 = 4;
 
-/// What became of the connection after the last response.
+/// What happened to the connection after the last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The server closed it.

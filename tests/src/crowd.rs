@@ -81,7 +81,7 @@ pub fn slow_reader(address: SocketAddr) -> TcpStream {
 }
 
 /// How many connections a test may have, of those that it would like: there are other tests in this process. A low
-/// limit of descriptors is raised as far as the system lets anybody.
+/// limit of descriptors is raised as far as the system allows.
 pub fn allowed(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

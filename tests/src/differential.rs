@@ -52,7 +52,7 @@ fn agree_over<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], logs: &[&s
     if !have_nginx() {
         return;
     }
-    // What tables before this one left is none of this one's.
+    // Earlier tables must not influence this one.
     for (server, log) in
         [Server::Nginx, Server::Fulmar].iter().flat_map(|server| logs.iter().map(move |log| (server, log)))
     {

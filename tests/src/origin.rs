@@ -22,7 +22,7 @@ pub struct Asked {
     pub before: usize,
 }
 
-/// What becomes of the connection after an answer.
+/// What happens to the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// It waits for another request.

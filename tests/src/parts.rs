@@ -1,4 +1,4 @@
-//! The programs that tests run beside Fulmar: whether they are there, and where.
+//! The programs that tests run next to Fulmar: whether they are there, and where.
 
 use std::env;
 use std::io::{self, Write};

@@ -15,7 +15,7 @@ pub struct Response {
     pub fields: Vec<(String, String)>,
     /// Content.
     pub body: Vec<u8>,
-    /// Fields behind a chunked body, in the order received.
+    /// Fields after a chunked body, in the order received.
     pub trailers: Vec<(String, String)>,
     /// What is wrong with the framing: the peer closed in the middle, or a chunk made no sense.
     pub broken: Option<&'static str>,

@@ -81,13 +81,13 @@ impl Site {
         self
     }
 
-    /// Adds a file beside the configuration, for `include`.
+    /// Adds a file next to the configuration, for `include`.
     pub fn beside(self, path: &str, content: &str) -> Site {
         write(&self.prefix().join(path), content.as_bytes());
         self
     }
 
-    /// Adds a symbolic link beside the configuration.
+    /// Adds a symbolic link next to the configuration.
     pub fn link_beside(self, path: &str, target: &str) -> Site {
         let path = self.prefix().join(path);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("directory");

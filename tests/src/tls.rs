@@ -1,4 +1,4 @@
-//! Certificates made for a test, and a client that speaks TLS and trusts everybody.
+//! Certificates made for a test, and a TLS client that trusts every certificate.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -182,7 +182,7 @@ pub enum Ending {
 /// What a server answered over TLS.
 #[derive(Clone, Debug)]
 pub struct Spoken {
-    /// The responses, and what became of the connection.
+    /// The responses, and what happened to the connection.
     pub answer: Answer,
     /// `TLSv1_2` or `TLSv1_3`.
     pub protocol: String,
@@ -236,7 +236,7 @@ impl Client {
     /// The same client, showing this certificate, followed by others, whichever authorities the server names.
     ///
     /// # Panics
-    /// The text is none of certificates, or has no key.
+    /// The text contains no certificate, or no key.
     #[must_use]
     pub fn showing(mut self, certificate: &Certificate, others: &[&str]) -> Client {
         let text = certificate.pem.clone() + &others.concat();

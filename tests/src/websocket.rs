@@ -47,7 +47,7 @@ impl<S: Read + Write> WebSocket<S> {
         WebSocket::open_with(stream, path, &[])
     }
 
-    /// As `open`, with frames that are sent behind the request at once.
+    /// As `open`, with frames that are sent after the request at once.
     ///
     /// # Errors
     /// The head of an answer that is no consent.

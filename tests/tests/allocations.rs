@@ -76,7 +76,7 @@ fn allocations(client: &mut Client, request: &str) -> u64 {
     COUNTS[0].load(Ordering::SeqCst).wrapping_sub(COUNTS[1].load(Ordering::SeqCst))
 }
 
-/// A file in memory, without a log and with logs that are gathered, and with fields that are added. The counts are everybody's: one after the other.
+/// A file in memory, without a log and with logs that are gathered, and with fields that are added. All threads share the counts: one test after the other.
 #[test]
 fn a_file_in_memory_needs_none() {
     for (logs, fields) in [
@@ -246,7 +246,7 @@ pub(super) fn serve(
     added: &'static Module,
     clients: impl FnOnce(),
 ) {
-    // The counts are everybody's.
+    // All threads share the counts.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let inputs = Memory::default().with("/etc/x.conf", configuration);

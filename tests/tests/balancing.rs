@@ -20,7 +20,7 @@ fn origins() -> Vec<Origin> {
     (0..COUNT).map(|number| Origin::start(move |_| ok(number.to_string()))).collect()
 }
 
-/// A group of these servers, with what stands before the address of each and behind it.
+/// A group of these servers, with what stands before the address of each and after it.
 fn group(name: &str, method: &str, origins: &[Origin], parameters: [&str; COUNT]) -> String {
     let mut text = format!("upstream {name} {{ {method};\n");
     for (origin, parameters) in origins.iter().zip(parameters) {

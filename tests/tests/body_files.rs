@@ -43,7 +43,7 @@ fn passed_on(setting: &str, body: &str) -> (PathBuf, Option<String>) {
             || path.starts_with("/proc")
             || path.starts_with(site.root().join("bodies"))
     );
-    // The request ends behind its answer.
+    // The request ends after its answer.
     let is_gone = || !path.exists();
     if setting.contains("clean") {
         assert!(wait::until(std::time::Duration::from_secs(10), is_gone), "it stays");

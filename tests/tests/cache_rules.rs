@@ -35,7 +35,7 @@ struct Case {
 /// A response that a client got.
 struct Seen {
     status: u16,
-    /// The number of the other server's answer that the content comes from; 0 where it is none.
+    /// The number of the upstream response that the content comes from; 0 for other content.
     from: usize,
     /// The field `Age`.
     age: Option<i64>,

@@ -406,7 +406,7 @@ fn nothing_is_kept_where_nothing_can_be_written() {
     let running = counter.site(&with("")).start(Server::Fulmar);
     let directory = running.log_path("cache");
     fs::remove_dir_all(&directory).unwrap();
-    fs::write(&directory, "a file in the place of the directory").unwrap();
+    fs::write(&directory, "a file instead of the directory").unwrap();
     for number in 1..=2 {
         assert_eq!(
             get(&running, "/a").text(),

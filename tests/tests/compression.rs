@@ -19,7 +19,7 @@ const ON: &str = "gzip on; gzip_comp_level 6; gzip_types *; gzip_min_length 1;
     brotli on; brotli_types *; brotli_min_length 1;
     zstd on; zstd_types *; zstd_min_length 1;";
 
-/// What a program of somebody else makes of coded content; nothing where it finds fault with it.
+/// The result of a third-party decoder; `None` if it rejects the content.
 fn read_by(program: &str, coded: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(program);
     command.arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -20,7 +20,7 @@ struct Difference {
 
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        reason: "a chunk extension that is none is read differently by different parsers (section 7.1.1)",
+        reason: "parsers read an invalid chunk extension differently (section 7.1.1)",
         input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;=\r\na\r\n0\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
@@ -116,7 +116,7 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "200 closed",
     },
     Difference {
-        reason: "whitespace beside a value is none of it, tabs included (section 5)",
+        reason: "whitespace around a value is not part of it, tabs included (section 5)",
         input: "GET / HTTP/1.1\r\nHost:\ta\r\nConnection: close\r\n\r\n",
         nginx: "400 closed",
         fulmar: "200 closed",

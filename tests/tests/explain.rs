@@ -120,7 +120,7 @@ fn programs_get_an_object_for_each_request() {
     assert!(file["file"].as_str().unwrap().ends_with("/html/index.html"));
     assert_eq!((&refused["status"], &refused["location"]), (&405.into(), &"~ \\.css$".into()));
     assert_eq!((&closed["end"], &closed["location"]), (&"closed".into(), &Value::Null));
-    // `return` comes before access; the request inside of the server is none.
+    // `return` runs before access, so there is no subrequest.
     assert_eq!(guarded["status"], 403);
     let steps = file["steps"].as_array().unwrap();
     let tried = steps.iter().find(|step| step["feature"] == "try_files").unwrap();

@@ -35,7 +35,7 @@ use tests::response::Response;
 use tests::site::Site;
 use tests::wait;
 
-/// What is served beside the `.htaccess` files of a table.
+/// What is served next to the `.htaccess` files of a table.
 const DOCUMENTS: [(&str, &str); 14] = [
     ("index.html", "home"),
     ("index.php", "front controller"),

@@ -108,7 +108,7 @@ fn who_is_too_slow_with_a_head_is_told_in_the_words_of_nginx() {
     running.wait_for_log("error.log", told);
 }
 
-/// What nobody sent is not told, and least of all what somebody else sent before.
+/// A variable without a value is empty, and never has the value of an earlier request.
 #[test]
 fn fields_that_are_left_out_are_told() {
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 $http_x_y$http_z; }");

@@ -1,4 +1,4 @@
-//! An application in Node.js behind the server: kept connections, uploads, events as they happen, WebSockets. What
+//! An application in Node.js after the server: kept connections, uploads, events as they happen, WebSockets. What
 //! nginx does with it is asked, too.
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What is shipped beside the program: the package's files, its scripts, the unit, the image.
+//! What is shipped next to the program: the package's files, its scripts, the unit, the image.
 
 use std::collections::BTreeSet;
 use std::fs;

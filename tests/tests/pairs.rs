@@ -56,7 +56,7 @@ enum Framing {
     Close,
 }
 
-/// What is wrong with a message. What becomes of it may differ; what follows it must not be read.
+/// What is wrong with a message. What happens to it may differ; what follows it must not be read.
 const REQUEST_FLAWS: [&str; 8] = [
     "Content-Length: 3\r\nContent-Length: 30\r\n",
     "Content-Length: +3\r\n",

@@ -118,7 +118,7 @@ fn what_headers_say() {
         (binary(0x20, 0, b""), "200", "|||"),
         (binary(0x21, 0x31, &[0; 216]), "200", "|||"),
         (binary(0x21, 0x12, &V4), "200", "|||"),
-        // The file is there, and the value behind is cut off.
+        // The file is there, and the value after is cut off.
         (binary(0x21, 0x11, &[&V4[..], b"\x05\0\x01x\x01\0\x09h2"].concat()), "200", "192.0.2.1|123|"),
     ] {
         let answers: Vec<_> = running.iter().map(|running| answer(running, &header)).collect();

@@ -22,7 +22,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// With these programs, which are scripts, beside the usual ones; `None` where there is no `make` to try.
+    /// With these programs, which are scripts, next to the usual ones; `None` where there is no `make` to try.
     fn new(scripts: &[(&str, &str)]) -> Option<Machine> {
         let make = parts::program(&["make"]);
         if !parts::is_present("make", make.is_some()) {

@@ -1,4 +1,4 @@
-//! The counters: `stub_status` beside nginx, the metrics, and the page in a browser.
+//! The counters: `stub_status` next to nginx, the metrics, and the page in a browser.
 
 use std::fs;
 use std::process::Command;

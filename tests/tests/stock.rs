@@ -109,7 +109,7 @@ fn first_line(port: u16) -> Option<String> {
     Some(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned())
 }
 
-/// A certificate in the place of the one that the configuration names.
+/// A certificate instead of the one that the configuration names.
 fn make_certificate(directory: &Path) {
     let named = fs::read_to_string(directory.join("nginx.conf")).unwrap();
     if named.contains("/private_key;") {

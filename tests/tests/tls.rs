@@ -406,7 +406,7 @@ fn slow_and_broken_handshakes_end() {
         drop(open(bytes).read_to_end(&mut answer));
         assert!(answer.first().is_none_or(|&first| first == 21), "an alert or nothing: {answer:?}");
     }
-    // Somebody who is served meanwhile.
+    // Another client, which is served meanwhile.
     assert_eq!(Client::new(None).ask(server.address(), "GET /").unwrap().answer.last().text(), "ok");
     for stream in &mut slow {
         assert!(stream.read(&mut [0; 100]).is_ok_and(|count| count == 0));

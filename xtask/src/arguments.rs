@@ -21,7 +21,7 @@ impl<'a> Arguments<'a> {
         self.rest.len() < before
     }
 
-    /// Takes an option and the value behind it.
+    /// Takes an option and the value after it.
     pub(crate) fn option<T>(&mut self, name: &str) -> Result<Option<T>>
     where
         T: FromStr,

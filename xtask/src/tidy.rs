@@ -92,7 +92,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(found.is_empty())
 }
 
-/// Whether `phrase` stands in `text` with no letter, digit or `_` beside it.
+/// Whether `phrase` stands in `text` with no letter, digit or `_` next to it.
 fn has_words(text: &str, phrase: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(phrase).any(|(at, _)| {

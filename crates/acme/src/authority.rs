@@ -140,7 +140,7 @@ impl<'a> Authority<'a> {
             }
             other => other.map_err(Attempt::failure),
         });
-        // Memory that cannot be written keeps answers that nobody asks for any more.
+        // If the shared memory cannot be written, old answers stay in it, which is harmless.
         drop(answers::publish(&[], shared));
         issued
     }
@@ -407,7 +407,7 @@ fn run_command(mut run: Command, longest: Duration) -> io::Result<Option<(ExitSt
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         let read = (&mut said).take(STDERR_MAX).read_to_end(&mut text);
-        // A pipe that nobody reads would hold the command up.
+        // A pipe without a reader would block the command.
         drop(read.and_then(|_| io::copy(&mut said, &mut io::sink())));
         String::from_utf8_lossy(&text).into_owned()
     });

@@ -88,7 +88,7 @@ impl Client {
     /// Sends a request and reads the response.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// The reason of the failure, for a message.
     pub(crate) fn exchange(&self, request: &Request<Vec<u8>>) -> Result<Response<Bytes>, String> {
         let uri = request.uri();
         let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));

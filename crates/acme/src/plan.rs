@@ -105,7 +105,7 @@ impl Order {
         self.file("pem")
     }
 
-    /// The file that says what became of the attempts to get it.
+    /// The file with the result of the attempts to get it.
     pub(crate) fn report_path(&self) -> PathBuf {
         self.file("json")
     }

@@ -1,5 +1,5 @@
-//! What is kept on disk: accounts, certificates with their keys, and what became of attempts. Only the superuser may
-//! read it. Each file replaces the one before as a whole. A file that cannot be used is as good as none.
+//! What is kept on disk: accounts, certificates with their keys, and the result of attempts. Only the superuser may
+//! read it. Each file replaces the one before as a whole. A file that cannot be used counts as missing.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ const MARK: &str = "Fulmar certificate, version ";
 /// The longest file that is read, in bytes.
 const LENGTH_MAX: u64 = 1024 * 1024;
 
-/// What became of the attempts to get a certificate.
+/// The result of the attempts to get a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     version: u32,
@@ -128,13 +128,13 @@ pub(crate) fn keep_certificate(order: &Order, chain: &str, key: &str) -> io::Res
     Ok(certificate)
 }
 
-/// What became of the attempts so far.
+/// The result of the attempts so far.
 pub fn report(order: &Order) -> Report {
     let report = read(&order.report_path()).and_then(|text| serde_json::from_slice::<Report>(&text).ok());
     report.filter(|report| report.version == VERSION).unwrap_or_default()
 }
 
-/// Keeps what became of an attempt.
+/// Keeps the result of an attempt.
 ///
 /// # Errors
 /// What the system said.
@@ -148,7 +148,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     is_short.then(|| fs::read(path).ok()).flatten()
 }
 
-/// Writes a file that nobody else may read, and only then gives it its name.
+/// Writes a file with mode 0600 under a temporary name, and renames it when it is complete.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     // Such files can be read by their owner only.

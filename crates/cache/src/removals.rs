@@ -27,7 +27,7 @@ pub(crate) struct Removals {
 }
 
 impl Removals {
-    /// Notes a request. What was kept before the first one counts as removed then: nobody knows what happened before.
+    /// Notes a request. Responses from before the first request count as removed, because earlier removals are unknown.
     pub(crate) fn begin(&mut self, now: i64) {
         self.before.get_or_insert(now.saturating_sub(1));
     }

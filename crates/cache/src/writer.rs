@@ -56,7 +56,7 @@ impl Writer {
             shared: None,
             removals: zone.removals(),
         };
-        // A walk through the directory removes temporary files that nobody locks: their writer is dead.
+        // A walk through the directory removes temporary files without a lock: their writer is dead.
         flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(writer)
     }

@@ -31,7 +31,7 @@ pub struct Zone {
     root: Mutex<Option<Arc<OwnedFd>>>,
     /// Whether files may be there that the index does not know.
     is_cold: AtomicBool,
-    /// How many requests there were, by what became of them.
+    /// The number of requests for each result.
     counts: [AtomicU64; RESULTS],
     /// Whether there was a request, and how many removals there were: what each request asks for without the lock.
     has_begun: AtomicBool,
@@ -156,6 +156,7 @@ impl Zone {
 
     /// Whether files may be there that the index does not know.
     pub fn is_cold(&self) -> bool {
+        // `Relaxed`: a thread that still reads `true` only looks for a file that the index knows already.
         self.is_cold.load(Ordering::Relaxed)
     }
 
@@ -334,7 +335,7 @@ impl Zone {
         });
     }
 
-    /// Removes a response on behalf of somebody who knows that it is out of date. One that is on its way is not kept.
+    /// Removes a response that the caller knows to be out of date. A response that is arriving is not kept.
     /// Tells whether there was one.
     pub fn purge(&self, key: &Key, now: i64) -> bool {
         self.purge_coming_of(key, now);

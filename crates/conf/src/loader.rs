@@ -56,7 +56,7 @@ pub trait Inputs {
     /// # Errors
     /// What the system said.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, format!("nobody knows \"{name}\"")))
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("unknown file \"{name}\"")))
     }
 }
 
@@ -160,7 +160,7 @@ struct Loader<'a> {
     prefix: Vec<u8>,
     sources: Sources,
     pending: Vec<Pending>,
-    /// The blocks that are open, outermost first; their own children are collected beside them.
+    /// The blocks that are open, outermost first; their own children are collected next to them.
     open: Vec<(Node, Vec<Node>)>,
     nodes: Vec<Node>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Where a block of Lua ends. Such blocks are refused, and what stands behind them is read all the same, so that
+//! Where a block of Lua ends. Such blocks are refused, and what stands after them is read all the same, so that
 //! everything that is refused can be told at once.
 
 /// Whether the block of this directive is Lua, and no directives.

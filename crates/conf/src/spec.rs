@@ -213,7 +213,7 @@ pub fn is_duplicate(node: &Node) -> Diagnostic {
     Diagnostic::emerg(format!("\"{}\" directive is duplicate", node.name)).at(node.span)
 }
 
-/// The message about a block among the entries of `types`, `map` and their kin.
+/// The message about a block among the entries of `types`, `map` and similar blocks.
 pub fn unexpected_block(node: &Node) -> Diagnostic {
     Diagnostic::emerg("unexpected \"{\"").at(node.span)
 }

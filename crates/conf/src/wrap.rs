@@ -16,7 +16,7 @@ pub fn wrap_bare(nodes: Vec<Node>, http_only: &[&str]) -> (Vec<Node>, Option<Dia
     }
     let (inner, mut outer): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(bare);
     let first = &inner[0];
-    let message = format!("\"{}\" stands outside of \"http\" and is read as if it were inside", first.name);
+    let message = format!("\"{}\" is outside of \"http\", and is read as if it were inside", first.name);
     let note = Diagnostic::notice(message).at(first.span);
     let span = Span { end: first.span.start, ..first.span };
     let end_line = inner.last().map_or(span.line, |node| node.end_line);
@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(text, "pid x; http {     server {     }     upstream u {     } } user a; ");
         let note = note.unwrap();
         assert_eq!(note.span.unwrap().line, 2);
-        assert_eq!(note.message, "\"server\" stands outside of \"http\" and is read as if it were inside");
+        assert_eq!(note.message, "\"server\" is outside of \"http\", and is read as if it were inside");
     }
 
     #[test]

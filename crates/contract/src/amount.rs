@@ -15,7 +15,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The size for this exchange. A text that is no size is logged and counts as zero, as in nginx.
+    /// The size for this exchange. An invalid text is logged and counts as zero, as in nginx.
     pub fn evaluate(&self, exchange: &Exchange) -> u64 {
         let template = match self {
             Amount::Fixed(size) => return *size,

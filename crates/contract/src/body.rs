@@ -28,7 +28,7 @@ pub enum Body {
 pub struct Tunnel {
     /// The connection to the other server.
     pub far: Box<dyn Duplex>,
-    /// What the other server sent behind its head.
+    /// What the other server sent after its head.
     pub first: Bytes,
     /// How long both sides may be silent.
     pub idle: Duration,
@@ -67,7 +67,7 @@ pub struct FileIdentity {
     size: u64,
     /// Seconds and nanoseconds of the last change of the content.
     modified: (i64, i64),
-    /// The same for the last change of anything, which nobody can set back.
+    /// The same for the time of the last change (ctime), which a user cannot set.
     changed: (i64, i64),
 }
 
@@ -144,7 +144,7 @@ pub enum Pull {
     },
     /// The end of the content.
     End,
-    /// The content cannot be completed; the connection is cut so that nobody takes it for whole.
+    /// The content cannot be completed; the connection is cut so that the client notices.
     Failed,
 }
 

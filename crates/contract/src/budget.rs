@@ -88,7 +88,7 @@ impl Budget {
         self.spend(Budget::STEP.saturating_mul(kib.saturating_add(1)))
     }
 
-    /// Does work of which nobody knows how long it takes, and pays for the time.
+    /// Does work of unknown length, and charges its time.
     ///
     /// # Errors
     /// [`Spent`], before or after the work.

@@ -9,18 +9,18 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SectionId(u32);
 
-/// The whole configuration, read and not yet compiled. It may stand on another one, whose levels it
-/// sees and adds to without a copy: so a scope can be compiled while requests are served.
+/// The whole configuration, read and not yet compiled. It may extend another one without a copy: so
+/// `.htaccess` files can be compiled while requests are served.
 pub struct Config {
     base: Option<Arc<Config>>,
     /// How many levels the base has.
     first: u32,
     sections: Vec<Section>,
     origin: Arc<Origin>,
-    /// The slots that any level has an entry in, those of the base without.
+    /// The slots in which any level has an entry, without those of the base.
     written: Vec<&'static str>,
-    /// Their marks, with those of the base: of very many scopes each asks for every directive, and nearly all of them are
-    /// written nowhere.
+    /// Their marks, with those of the base. Very many scopes look for every directive, and most directives are not used:
+    /// a mark answers that without a search.
     marks: Marks,
 }
 
@@ -60,8 +60,8 @@ struct Entry {
     span: Span,
 }
 
-/// Where a value was written, as it counts among others that exclude it: the inner level before the outer one, and what is
-/// written last before what is above it.
+/// The place of a value, which decides between values that exclude each other: an inner level counts more than an outer
+/// one, and a later directive more than an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// How many levels are around its own.
@@ -88,7 +88,7 @@ impl Config {
         Config::within(Arc::default())
     }
 
-    /// A configuration with an empty main level that comes from there.
+    /// A configuration with an empty main level, with this origin.
     pub fn within(origin: Arc<Origin>) -> Config {
         let sections = vec![Section::new(None, Contexts::MAIN)];
         Config { base: None, first: 0, sections, origin, written: Vec::new(), marks: Marks::default() }
@@ -117,7 +117,7 @@ impl Config {
         id
     }
 
-    /// Stores one use of a directive; nginx's error where it may stand only once.
+    /// Stores one use of a directive. Fails with nginx's error if the directive may be used only once.
     pub fn store(
         &mut self,
         section: SectionId,
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
         self.config.context(self.section)
     }
 
-    /// Where files come from, and what the configuration before this one left.
+    /// The origin: where files come from, and what the previous configuration left.
     pub fn origin(&self) -> &'a Origin {
         &self.config.origin
     }

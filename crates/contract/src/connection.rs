@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Whether the request that began last may be a replay by somebody else (RFC 8470).
+    /// Whether the last request may be a replay by an attacker (RFC 8470).
     pub fn is_early(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.early.get())
     }

@@ -136,7 +136,7 @@ impl<T> Directive<T> {
 
 impl Directive<bool> {
     /// How many arguments it takes before a block that belongs to the level around it if the value is
-    /// `true`. Otherwise nobody looks into the block.
+    /// `true`. Otherwise the content of the block is not checked.
     pub const fn splices(mut self, arity: Arity) -> Directive<bool> {
         self.info.shape = Shape::block(arity);
         self.info.splices = true;

@@ -85,7 +85,7 @@ pub struct Pem {
 pub enum PemSource {
     /// A file.
     File(PathBuf),
-    /// `data:` with the text behind it.
+    /// `data:` with the text after it.
     Text(Box<[u8]>),
     /// A value with variables, which says one of these; how it was written; and where relative paths start.
     Variable(Template, Box<[u8]>, PathBuf),

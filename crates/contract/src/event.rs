@@ -53,7 +53,7 @@ impl Event {
     }
 }
 
-/// The steps of a request that somebody asked to have explained.
+/// The steps of a request that `fulmar explain` shows.
 #[derive(Debug, Default)]
 pub struct Events(RefCell<Vec<Event>>);
 

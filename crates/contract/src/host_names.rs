@@ -8,7 +8,7 @@ use conf::tree::printable;
 #[derive(Clone, Debug)]
 pub struct HostNames<T> {
     exact: KeyedMap<Box<[u8]>, T>,
-    /// By what stands behind `*.`
+    /// By what stands after `*.`
     leading: KeyedMap<Box<[u8]>, T>,
     /// By what stands before `.*`
     trailing: KeyedMap<Box<[u8]>, T>,

@@ -1,4 +1,4 @@
-//! What threads keep for configurations, beside them: it is looked through when one of those is gone.
+//! What threads keep for configurations: it is looked through when one of those is gone.
 
 use std::cell::RefCell;
 

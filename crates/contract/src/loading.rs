@@ -25,7 +25,7 @@ impl Methods {
     }
 }
 
-/// What a directive's `parse` may use beside its own arguments.
+/// What a directive's `parse` may use besides its own arguments.
 pub struct Loading {
     /// The prefix (`-p`): what relative paths of logs, roots and the pid file start from.
     pub prefix: PathBuf,

@@ -21,7 +21,7 @@ pub enum LocationKind {
     Named,
 }
 
-/// A location's kind and the text that stands behind it.
+/// A location's kind and the text that stands after it.
 #[derive(Clone, Debug)]
 pub struct LocationName {
     /// How it is chosen.
@@ -116,7 +116,7 @@ impl Root {
         self.map_into(exchange, uri, &mut path).map(|()| path)
     }
 
-    /// As [`Root::map`], with the path in the place of what the buffer held.
+    /// As [`Root::map`], with the path, which replaces the content of the buffer.
     pub fn map_into(&self, exchange: &Exchange, uri: &[u8], path: &mut Vec<u8>) -> Result<(), MapError> {
         path.clear();
         self.write_directory(exchange, path);
@@ -131,7 +131,7 @@ impl Root {
             path.pop();
         }
         // What the administrator wrote may climb; what a client can choose may not. Without a slash between them
-        // the last segment of the directory is looked at, too: `/i..` must not become `..` behind `alias /data/`.
+        // the last segment of the directory is looked at, too: `/i..` must not become `..` after `alias /data/`.
         let is_constant = self.path.constant().is_some();
         let is_apart = self.alias.is_none() && appended.starts_with(b"/");
         if is_constant && (is_apart || !path.ends_with(b".")) && !may_climb(appended) {

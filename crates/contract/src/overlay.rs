@@ -1,11 +1,11 @@
-//! Settings in files beside the content (`.htaccess`), which become a scope while requests are served.
+//! Settings in `.htaccess` files, which become a scope while requests are served.
 
 use crate::{Budget, Directive, Exchange, SectionId, Spent};
 use conf::Node;
 use std::sync::Arc;
 use std::{fmt, fs, io};
 
-/// Where a scope looks for settings beside the content.
+/// Where a scope looks for settings in `.htaccess` files.
 #[derive(Clone, Copy)]
 pub struct Overlay {
     /// The level that the files lie over.

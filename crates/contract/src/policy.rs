@@ -40,7 +40,7 @@ pub struct Policy {
     pub debugged: Option<Arc<DebuggedClients>>,
     /// Whether requests inside of the server are logged, too.
     pub log_subrequest: bool,
-    /// Settings in files beside the content.
+    /// Settings in `.htaccess` files.
     pub overlay: Option<Overlay>,
     /// How these are opened; none follows every link.
     pub overlay_opener: Option<Opener>,

@@ -59,7 +59,7 @@ impl Regex {
         self.pattern.is_match(subject)
     }
 
-    /// Whether there is any group beside the whole.
+    /// Whether there is any group besides the whole.
     fn captures_anything(&self) -> bool {
         self.pattern.names().len() > 1
     }
@@ -108,7 +108,7 @@ impl Regexes {
     /// The first pattern that matches; its captures are the exchange's from now on.
     ///
     /// # Errors
-    /// [`TooManySteps`] where a pattern gave up, so that nobody knows which is the first.
+    /// [`TooManySteps`] if a pattern gave up, because the first match is then unknown.
     pub fn first(&self, exchange: &Exchange, subject: &[u8]) -> Result<Option<usize>, TooManySteps> {
         let Some(set) = &self.set else { return Ok(None) };
         set.first(subject, |index, candidate| match self.regexes.get(index) {

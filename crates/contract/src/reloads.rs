@@ -10,7 +10,7 @@ pub fn get() -> Reloads {
     *RELOADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes note of what became of them.
+/// Records their results.
 pub fn set(reloads: Reloads) {
     *RELOADS.lock().unwrap_or_else(PoisonError::into_inner) = reloads;
 }

@@ -16,7 +16,7 @@ pub enum Phase {
     Rewrite,
     /// Limits, before access is checked.
     Preaccess,
-    /// Who may.
+    /// Access rules.
     Access,
     /// What may take the place of the content: `try_files`.
     Precontent,
@@ -120,7 +120,7 @@ impl ScopeBuilder {
         !self.handlers[phase as usize].is_empty()
     }
 
-    /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are. Of several the one counts whose
+    /// Makes this the only handler of the content phase, as `proxy_pass` and `fastcgi_pass` are. Of several the one counts whose
     /// directive has the greatest place.
     pub fn content(&mut self, place: Option<Place>, handler: impl Handler + 'static) {
         if self.content.as_ref().is_none_or(|(other, ..)| *other <= place) {

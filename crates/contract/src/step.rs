@@ -39,7 +39,7 @@ pub enum Step {
 pub enum Reroute {
     /// The `rewrite` directives changed the URI: a location is looked up again.
     Location,
-    /// The path changed within the location: settings beside the content are chosen again.
+    /// The path changed within the location: the the settings in `.htaccess` files are chosen again.
     Settings,
     /// An internal redirect to a URI, as if it had been asked for.
     Internal {
@@ -70,7 +70,7 @@ pub enum Work {
     RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
-    /// Requests inside of the server that nobody waits for. They outlast this one and its client.
+    /// Subrequests without a waiting request. They outlast this request and its client.
     Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
@@ -85,7 +85,7 @@ pub enum Work {
     },
 }
 
-/// What became of the work.
+/// The result of the work.
 pub enum Outcome {
     /// The delay is over, or the request's body is there, or on its way.
     Done,

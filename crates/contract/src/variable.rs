@@ -122,7 +122,7 @@ impl Variables {
         self.entries.iter().filter_map(refusal).collect()
     }
 
-    /// Binds what is not defined to the variables of the modules, and reports what nobody knows.
+    /// Binds what is not defined to the variables of the modules, and reports unknown names.
     pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
         let bind = |entry: Entry| match entry.definition {
             Some(definition) => Ok(definition),

@@ -1,4 +1,4 @@
-//! Requests that nobody waits for: they outlast the request that they come from, its client and its connection.
+//! Detached subrequests: they outlast the request that started them, its client and its connection.
 
 use super::inner::{self, Inside};
 use super::request::{After, Request};
@@ -11,7 +11,7 @@ use wire::memory::{self, Held};
 /// About how much memory such a request takes besides its body, in bytes.
 const SIZE_BYTES: usize = 4096;
 
-/// A request that nobody waits for (`mirror`).
+/// A detached subrequest (`mirror`).
 ///
 /// It has the body of the request that it comes from, as far as that was read, and what was attached to that. It ends when
 /// there is an answer, whose content is not read.

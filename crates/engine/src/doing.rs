@@ -26,7 +26,7 @@ pub(crate) enum Doing {
     },
     Job(Job<Box<dyn Any + Send>>),
     Inner(Box<Inner>),
-    /// Requests that nobody waits for, one after the other: nothing else goes on meanwhile.
+    /// Detached subrequests, one after the other, without other work meanwhile.
     Each {
         wanted: std::vec::IntoIter<Subrequest>,
         depth: u32,
@@ -88,7 +88,7 @@ impl Doing {
         Doing::Done(Some(outcome))
     }
 
-    /// Goes on with the work. It ends when nobody waits for the request any more, unless it is done soon or lasts.
+    /// Goes on with the work. It ends when the client has gone, unless the work ends soon or outlasts the client.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -66,7 +66,7 @@ pub trait End: BodyReader {
         let _ = why;
     }
 
-    /// Ready when nobody waits for the request any more. With `lasts` it goes on without the client, unless the client
+    /// Ready when the client has gone. With `lasts` it goes on without the client, unless the client
     /// has to send more.
     fn poll_gone(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, lasts: bool) -> Poll<()>;
 

@@ -98,7 +98,7 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
     }
 }
 
-/// The server's own page, with a text in the place of its content.
+/// The server's own page, with a text instead of its content.
 fn text(exchange: &mut Exchange, text: Vec<u8>) -> Body {
     exchange.response.content_type = Some(Bytes::from_static(b"text/html; charset=iso-8859-1"));
     exchange.response.content_length = Some(text.len() as u64);
@@ -146,7 +146,7 @@ fn is_msie(exchange: &Exchange) -> bool {
     at.is_some_and(|at| at + NAME.len() + 2 < agent.len()) && !agent.windows(5).any(|part| part == b"Opera")
 }
 
-/// The server's own page. A status that nobody knows has no content.
+/// The server's own page. An unknown status has no content.
 fn own_page(exchange: &mut Exchange, status: Status) -> Body {
     let sent = status_on_the_wire(status);
     exchange.error = Some(sent);

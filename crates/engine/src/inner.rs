@@ -236,7 +236,7 @@ impl Source for Part {
     }
 }
 
-/// The sender of a request inside of the server: the request that asks for it, or nobody.
+/// The sender of a subrequest: the request that waits for it, or none.
 pub struct Inside {
     /// Whether the body is taken as it is.
     keeps_body: bool,

@@ -96,7 +96,7 @@ impl Flow {
         &self.server
     }
 
-    /// Sets a request on its way that has none behind it.
+    /// Sets a request on its way that has none after it.
     pub fn start(&mut self, server: &Arc<Server>) {
         point(&mut self.server, server);
         point(&mut self.exchange.server_name, &server.name);
@@ -370,7 +370,7 @@ impl Flow {
         let owner = self.running.owner(phase, self.next.saturating_sub(1));
         let judges = matches!(phase, Phase::Preaccess | Phase::Access);
         let text = match step {
-            Step::Next if judges => "has nothing against the request".to_owned(),
+            Step::Next if judges => "allows the request".to_owned(),
             Step::Allow => "grants access".to_owned(),
             Step::Finish(status) if judges => format!("refuses the request with {}", status.0),
             Step::Finish(status) => format!("ends with {}", status.0),
@@ -533,7 +533,7 @@ impl Flow {
                     ("the settings of another path are looked for", &self.exchange.request.path[..])
                 }
                 Reroute::Internal { path, .. } => ("an internal redirect", &path[..]),
-                Reroute::Uri { path, .. } => ("another URI, as if it had been asked for", &path[..]),
+                Reroute::Uri { path, .. } => ("another URI", &path[..]),
                 Reroute::Named(name) => ("a named location", &name[..]),
             };
             let text = format!("{text}: \"{}\"", String::from_utf8_lossy(uri));
@@ -541,7 +541,7 @@ impl Flow {
         });
     }
 
-    /// Puts another URI in the place of the one that was asked for.
+    /// Replaces the requested URI by another one.
     fn go_to(&mut self, path: Vec<u8>, args: Option<Vec<u8>>) {
         let exchange = &mut self.exchange;
         exchange.valid_location = true;

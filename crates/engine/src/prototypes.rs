@@ -237,7 +237,7 @@ impl Source for Listed {
     fn resume(&mut self, _: Outcome) {}
 }
 
-/// SSI: a piece that starts with `!` is replaced by the content of the URI behind it.
+/// SSI: a piece that starts with `!` is replaced by the content of the URI after it.
 struct Include {
     inner: Box<dyn Source>,
     open: Option<Bytes>,

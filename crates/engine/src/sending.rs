@@ -256,6 +256,7 @@ fn poll_drained(
             Pull::End | Pull::Failed => return Poll::Ready(None),
         }
     }
+    // There may be more content, and no event announces it: ask for another turn, after those of other connections.
     cx.waker().wake_by_ref();
     Poll::Pending
 }

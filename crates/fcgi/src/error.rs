@@ -7,7 +7,7 @@ pub enum Error {
     /// A record of another version than 1.
     #[error("upstream sent unsupported FastCGI protocol version: {0}")]
     Version(u8),
-    /// A record that is none of STDOUT, STDERR and END_REQUEST.
+    /// A record other than STDOUT, STDERR and END_REQUEST.
     #[error("upstream sent invalid FastCGI record type: {0}")]
     RecordType(u8),
     /// A request id whose high byte is not 0.

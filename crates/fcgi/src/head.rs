@@ -66,7 +66,7 @@ impl HeadParser {
     ///
     /// # Errors
     ///
-    /// A head that is too large, a line that is no field, and a `Status` that is none or is there twice.
+    /// A head that is too large, an invalid line, and an invalid or repeated `Status`.
     pub fn parse(&mut self, input: &[u8]) -> Result<Option<(Head, usize)>, Error> {
         let mut at = 0;
         while at < input.len() {

@@ -120,7 +120,7 @@ fn long(length: usize) -> Result<[u8; 4], TooLong> {
 mod tests {
     use super::{Params, TooLong};
 
-    /// The records of what is added, behind a byte that was there.
+    /// The records of what is added, after a byte that was there.
     fn encoded(add: impl FnOnce(&mut Params<'_>)) -> Vec<u8> {
         let mut out = vec![0xee];
         let mut params = Params::begin(&mut out);

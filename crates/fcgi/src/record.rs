@@ -36,7 +36,7 @@ pub fn encode_stdin(content: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends what stands before a piece of the request's body of `length` bytes, and returns what stands
-/// behind it. The length is cut to [`STDIN_LIMIT`]. Nothing is appended for an empty piece, which would
+/// after it. The length is cut to [`STDIN_LIMIT`]. Nothing is appended for an empty piece, which would
 /// end the body.
 pub fn encode_stdin_head(length: u16, out: &mut Vec<u8>) -> &'static [u8] {
     if length == 0 {

@@ -26,7 +26,7 @@ impl Message {
         self.text.clear();
     }
 
-    /// The message without the line ends, full stops and spaces behind it.
+    /// The message without the line ends, full stops and spaces after it.
     pub(crate) fn text(&self) -> &[u8] {
         let end = self.text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r' | b'.' | b' '));
         &self.text[..end.map_or(0, |last| last + 1)]

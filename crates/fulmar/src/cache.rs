@@ -14,7 +14,7 @@ use journal::clock::Time;
 use crate::console::{out, say};
 use crate::subcommand;
 
-/// Shows or removes responses that are kept in the directory of `proxy_cache_path` or of its kin. A running server
+/// Shows or removes responses in the directory of a cache (`proxy_cache_path` and so on). A running server
 /// notices within two seconds. Run it as root or as the user of the workers.
 ///
 /// The exit status is 0; 1 if the directory or one of its files cannot be read or changed.

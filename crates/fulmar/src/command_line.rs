@@ -58,7 +58,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// The letters behind one dash; the first that takes a value takes all that follows it.
+    /// The letters after one dash; the first that takes a value takes all that follows it.
     fn group<'a>(
         &mut self,
         letters: &[u8],

@@ -72,7 +72,8 @@ fn program() -> Command {
             switch("t", "tests the configuration"),
             switch("T", "tests the configuration and prints it"),
             switch("q", "shows only warnings and errors of a test"),
-            value("s", "SIGNAL", "tells the running server").value_parser(PossibleValuesParser::new(SIGNALS)),
+            value("s", "SIGNAL", "sends a command to the running server")
+                .value_parser(PossibleValuesParser::new(SIGNALS)),
             value("p", "DIRECTORY", "where relative paths start"),
             value("e", "FILE", "the error log until the configuration names one"),
             value("c", "FILE", "the configuration"),

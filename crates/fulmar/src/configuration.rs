@@ -23,7 +23,7 @@ use crate::issuance::Issuance;
 use crate::paths::Paths;
 use crate::recorder::Recorder;
 
-/// Who the worker of a superuser runs as where the configuration names nobody.
+/// The user of the worker if the supervisor runs as root and the configuration names no user.
 const DEFAULT_USER: &str = "nobody";
 /// That user's group, by its name on different systems.
 const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];

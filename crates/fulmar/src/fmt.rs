@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 /// The exit status if a file cannot be read, parsed or written.
 const FAILED: u8 = 2;
 
-/// What became of one file.
+/// The result of one file.
 enum Outcome {
     Formatted,
     /// `--check`: the file has another layout.
@@ -103,7 +103,7 @@ fn read_input() -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Puts a new file with the same permissions in the place of a file. A failure in between leaves the file as it was.
+/// Replaces a file by a new one with the same permissions. A failure in between leaves the file as it was.
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     // A link stays a link: the file that it leads to is replaced.
     let file = file.canonicalize()?;

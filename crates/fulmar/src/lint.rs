@@ -15,7 +15,7 @@ use site::{Problem, Survey};
 
 use crate::command_line::Flags;
 use crate::configuration::{Read, Reader};
-use crate::console::{PROGRAM, out, say};
+use crate::console::{PROGRAM, out, out_messages, say};
 use crate::messages;
 use crate::paths::Paths;
 use crate::subcommand::{self, Named};
@@ -129,12 +129,15 @@ fn report(findings: &[Finding], beside: Option<&Survey>, sources: &Sources, outp
     for finding in findings {
         match json {
             true => out(format!("{}\n", object(finding, sources)).as_bytes()),
-            false => out(text(finding, sources).as_bytes()),
+            false => out_messages(&text(finding, sources)),
         }
     }
     let problems = beside.map(|survey| &survey.problems[..]).unwrap_or_default();
     for problem in problems {
-        out(format!("{}\n", if json { beside_object(problem) } else { beside_text(problem) }).as_bytes());
+        match json {
+            true => out(format!("{}\n", beside_object(problem)).as_bytes()),
+            false => out_messages(&format!("{}\n", beside_text(problem))),
+        }
     }
     if !json {
         let count = |level| findings.iter().filter(|finding| finding.rule.level == level).count();
@@ -165,7 +168,7 @@ fn beside_object(problem: &Problem) -> String {
     object.to_string()
 }
 
-/// The message as others of a configuration are, with the rule behind it.
+/// The message as others of a configuration are, with the rule after it.
 fn text(finding: &Finding, sources: &Sources) -> String {
     let message = format!("{} ({})", finding.text, finding.rule.id);
     let diagnostic = Diagnostic { level: finding.rule.level, ..Diagnostic::warn(message) };

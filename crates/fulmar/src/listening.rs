@@ -172,10 +172,7 @@ impl Door {
             (format!("{scheme}://{address}/"), "for every machine that reaches this address".to_owned())
         };
         let trust = certificate.as_ref().map_or_else(String::new, |made| {
-            format!(
-                "  with a certificate that nobody vouches for; its SHA-256 fingerprint is\n  {}\n",
-                made.fingerprint
-            )
+            format!("  with a self-signed certificate; its SHA-256 fingerprint is\n  {}\n", made.fingerprint)
         });
         let shown = match quiet {
             true => String::new(),
@@ -212,7 +209,7 @@ fn socket_address(
         (None, None) => default,
     };
     if port == 0 {
-        return Err("port 0 is none; leave --port out for a usual one".to_owned());
+        return Err("port 0 is invalid; without --port a default is used".to_owned());
     }
     Ok(SocketAddr::new(listen.ip, port))
 }

@@ -10,7 +10,7 @@ use net::control::{Answer, Command, ControlError, ask};
 use net::process::Pid;
 use net::system_message;
 
-/// What the name of a pid file gets behind it while a newer program holds the name.
+/// What the name of a pid file gets after it while a newer program holds the name.
 const RETIRED: &str = ".oldbin";
 
 /// How a supervisor that stops ends its answer to [`Command::Identify`]: another one may take its pid file.

@@ -146,7 +146,7 @@ impl Supervisor {
     pub(crate) fn give_up_waiting(&mut self) {
         match self.reload.as_ref().map(|reload| reload.way) {
             Some(Way::InPlace) => {
-                // It may not come to serve, later, what nobody expects any more.
+                // The command has reported a failure, so the configuration must not come into use later.
                 let current = self.current.number;
                 for worker in self.workers.iter_mut().filter(|worker| worker.generation == current) {
                     worker.tell(Command::Quit);

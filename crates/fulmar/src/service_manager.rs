@@ -38,7 +38,7 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that the environment names; the text for the log where that name is none.
+    /// The service manager that the environment names; a message for the log if the name is invalid.
     ///
     /// Sends nothing while there is a predecessor.
     pub(crate) fn from_environment(has_predecessor: bool) -> (ServiceManager, Option<String>) {
@@ -48,7 +48,7 @@ impl ServiceManager {
             Err(error) => {
                 let reason = net::system_message(&error);
                 let variable = net::notify::VARIABLE;
-                let text = format!("the service manager cannot be told anything: {variable} ({reason})");
+                let text = format!("the service manager cannot be reached: {variable} ({reason})");
                 (ServiceManager::default(), Some(text))
             }
         }
@@ -105,7 +105,7 @@ impl ServiceManager {
             self.tell(&[&format!("MAINPID={pid}"), "STATUS=serving"]);
             return;
         }
-        // Their paths are removed, so that nobody could reach what is kept.
+        // Their paths are removed, so that no client could reach the kept sockets.
         self.kept
             .iter()
             .filter(|(address, _)| address.is_unix())
@@ -127,7 +127,7 @@ impl ServiceManager {
         self.kept = wanted;
     }
 
-    /// Lets go of the sockets of an address that nobody listens on any more.
+    /// Drops the sockets of an address that is no longer in the configuration.
     fn forget(&self, address: &SocketAddress) {
         if let Some(notifier) = &self.notifier {
             drop(notifier.remove(&name(address)));

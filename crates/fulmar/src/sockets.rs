@@ -86,7 +86,7 @@ impl Sockets {
         }
     }
 
-    /// The addresses whose sockets a service manager lent, and that nobody wants.
+    /// The addresses of sockets from the service manager that no `listen` names.
     pub(crate) fn superfluous(&self, wanted: &[Wanted]) -> Vec<&SocketAddress> {
         let is_wanted = |group: &&Group| wanted.iter().any(|want| want.address == group.address);
         let superfluous = self.groups.iter().filter(|group| group.is_lent() && !is_wanted(group));

@@ -35,7 +35,7 @@ pub(crate) const ALL: &[Subcommand] = &[
     Subcommand { name: "completions", run: completions::run, arguments: completions::Arguments::command },
 ];
 
-/// Reads the arguments behind the program's own name; the word of the command stands for that. The exit status is that
+/// Reads the arguments after the program's own name; the word of the command stands for that. The exit status is that
 /// of a help that was asked for, or `misused`.
 pub(crate) fn arguments<T: Parser>(arguments: &[OsString], misused: ExitCode) -> Result<T, ExitCode> {
     T::try_parse_from(arguments.get(1..).unwrap_or_default()).map_err(|error| {

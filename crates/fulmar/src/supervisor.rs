@@ -76,7 +76,7 @@ pub(crate) enum Role {
 pub(crate) struct Supervisor {
     pub(crate) reader: Arc<Reader>,
     pub(crate) current: Generation,
-    /// What became of reloads.
+    /// The result of reloads.
     pub(crate) reloads: Reloads,
     pub(crate) reload: Option<Reload>,
     /// Clients of the reload that begins after this one; it may have none.

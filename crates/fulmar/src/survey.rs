@@ -2,7 +2,7 @@
 
 use site::{Problem, Survey};
 
-/// What is wrong with a file, and what becomes of it.
+/// What is wrong with a file, and what happens to it.
 pub(crate) fn problem(problem: &Problem) -> String {
     let Problem { text, status, path: _ } = problem;
     match status {
@@ -14,12 +14,12 @@ pub(crate) fn problem(problem: &Problem) -> String {
 /// How much was looked at.
 pub(crate) fn summary(survey: &Survey) -> String {
     let Survey { files, directories, unknown_roots, is_cut, .. } = survey;
-    let mut text = format!("looked at {files} .htaccess files in {directories} directories");
+    let mut text = format!("read {files} .htaccess files in {directories} directories");
     if *is_cut {
         text += ", which are not all: a limit was reached";
     }
     if *unknown_roots > 0 {
-        text += "; a root with variables was not looked at";
+        text += "; a root with variables was skipped";
     }
     text
 }

@@ -26,7 +26,7 @@ const STOPPED_PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) enum Verdict {
     /// As was asked for.
     Done,
-    /// The signal was sent, but nobody said what came of it.
+    /// The signal was sent, but its result is unknown.
     Unknown,
     /// Not done; the supervisor's own text, which names the program already.
     Refused(String),

@@ -1,4 +1,4 @@
-//! Upgrades without a gap (USR2): a new program starts on the same sockets, beside this one.
+//! Upgrades without a gap (USR2): a new program starts on the same sockets, next to this one.
 
 use std::ffi::OsString;
 use std::path::Path;

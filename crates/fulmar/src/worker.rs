@@ -213,7 +213,7 @@ impl Worker {
         self.channel.as_ref().map(AsFd::as_fd)
     }
 
-    /// The next report, none if there is none yet or the worker is gone.
+    /// The next report; `None` if there is none yet, or if the worker has ended.
     pub(crate) fn report(&mut self) -> Option<Report> {
         match self.channel.as_ref()?.receive() {
             Ok(Incoming::Report(report)) => Some(report),

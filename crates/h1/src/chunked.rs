@@ -198,10 +198,10 @@ impl ChunkDecoder {
     }
 }
 
-/// What stands behind the content of each chunk.
+/// What stands after the content of each chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// Appends what stands before a chunk of `length` bytes; [`CHUNK_END`] stands behind it. A chunk without
+/// Appends what stands before a chunk of `length` bytes; [`CHUNK_END`] stands after it. A chunk without
 /// content would end the body, so that for `length` 0 nothing is appended.
 pub fn encode_chunk_head(length: u64, out: &mut Vec<u8>) {
     const HEX: [u8; 16] = *b"0123456789abcdef";

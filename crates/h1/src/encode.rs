@@ -28,7 +28,7 @@ pub struct HeadOptions<'a> {
     pub date: Option<&'a [u8; HTTP_DATE_LENGTH]>,
     /// The value of `Server`, if it is sent.
     pub server: Option<&'static str>,
-    /// What becomes of the connection.
+    /// What happens to the connection.
     pub connection: Connection,
     /// Whether the body is chunked.
     pub chunked: bool,
@@ -92,7 +92,7 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
     }
 }
 
-/// What the text of a plain head depends on beside it and its date.
+/// What the text of a plain head depends on besides it and its date.
 fn settings(options: &HeadOptions<'_>) -> [u64; 3] {
     let (connection, seconds) = match options.connection {
         Connection::Close => (0, 0),

@@ -12,7 +12,7 @@ pub(crate) enum Extension {
     BeforeSemicolon,
     BeforeName,
     Name,
-    /// White space behind a name was read; a semicolon or an equals sign must come.
+    /// White space after a name was read; a semicolon or an equals sign must come.
     AfterName,
     BeforeValue,
     Value,

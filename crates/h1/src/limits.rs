@@ -1,6 +1,6 @@
-//! What a request head may cost.
+//! Limits of a request head.
 
-/// The limits and leniencies under which a head is read: one server's settings, with nginx's meaning.
+/// How a request head is read: the limits and the strictness of one server, with nginx's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// Bytes of the buffer in which every head starts (`client_header_buffer_size`).
@@ -11,11 +11,11 @@ pub struct HeadLimits {
     pub large_size: usize,
     /// How many fields a head may have (`max_headers`).
     pub max_fields: usize,
-    /// Whether a field with an odd name is dropped instead of passed on (`ignore_invalid_headers`).
+    /// Whether a field with an unusual name is dropped (`ignore_invalid_headers`).
     pub ignore_invalid: bool,
-    /// Whether an underscore in a name is not odd (`underscores_in_headers`).
+    /// Whether names may contain underscores (`underscores_in_headers`).
     pub underscores: bool,
-    /// Whether a line must end with CR LF, where otherwise a lone LF will do (`strict_line_ends`).
+    /// Whether a line must end with CR LF; otherwise a lone LF is accepted, too (`strict_line_ends`).
     pub strict_line_ends: bool,
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<
     Ok(())
 }
 
-/// Where the target stands in a line such as most are: GET, a target that anybody can read, HTTP/1.1.
+/// The place of the target in a usual line: GET, a target of plain characters, HTTP/1.1.
 fn usual_target(line: &[u8]) -> Option<(usize, usize)> {
     const METHOD: &[u8] = b"GET ";
     let target = line.strip_prefix(METHOD)?.strip_suffix(b" HTTP/1.1")?;

@@ -299,7 +299,7 @@ mod tests {
             if client.is_ipv4() != server.is_ipv4() {
                 server.set_ip(client.ip());
             }
-            // What else an address of version 6 has is none of the protocol's.
+            // The protocol does not carry the scope and the flow of an IPv6 address.
             for address in [&mut client, &mut server] {
                 *address = SocketAddr::new(address.ip(), address.port());
             }

@@ -66,7 +66,7 @@ impl HeadParser {
     }
 
     /// Reads on. `input` is everything from the end of the last request; a call after
-    /// [`HeadProgress::Partial`] gets the same bytes again with more behind them, and the same `head`.
+    /// [`HeadProgress::Partial`] gets the same bytes again with more after them, and the same `head`.
     ///
     /// # Errors
     ///

@@ -177,7 +177,7 @@ pub struct ReceivedFraming {
 /// Draws the conclusions from the head of a final response to a request with this method.
 ///
 /// # Errors
-/// Two lengths, a length beside chunks, a length that is no number, a coding that is not known.
+/// Two lengths, a length with chunks, an invalid length, an unknown coding.
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
     let found = FramingFields::of(&head.fields);
     let (announced, coding) = match found.is_doubled {

@@ -84,7 +84,7 @@ struct Found<'a> {
     seen: u8,
 }
 
-/// Fields without a meaning here that may stand once only; which of two should count, nobody can say.
+/// Fields without a meaning here that may be used only once, because it is undefined which of two counts.
 const OTHER_SINGLES: [&str; 8] = [
     "If-Modified-Since",
     "If-Unmodified-Since",

@@ -18,7 +18,7 @@ const RUNS: u64 = 20_000;
 /// The longest stream; heads have limits below it, too.
 const STREAM_MAX: usize = 3_000;
 
-/// What streams are made of: alone, behind each other, and in parts.
+/// What streams are made of: alone, one after the other, and in parts.
 const STREAMS: [&str; 28] = [
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /a/../b%20c//d?e=f&g HTTP/1.1\r\nHost: example.com:8080\r\nAccept: */*\r\nX-Long: aaaaaaaaaaaaaaaaaaaaaaa\r\n\r\n",
@@ -53,7 +53,7 @@ const STREAMS: [&str; 28] = [
 /// How many of them, at the start, are right.
 const RIGHT: usize = 14;
 
-/// What is put in the place of something else.
+/// A replacement.
 const TOKENS: [&str; 34] = [
     "\r\n",
     "\n",
@@ -119,7 +119,7 @@ impl Dice {
     }
 }
 
-/// Some streams behind each other, changed in some places.
+/// Some streams one after the other, changed in some places.
 fn stream(dice: &mut Dice) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + dice.below(3) {

@@ -61,7 +61,7 @@ impl Fields {
         self.has_gaps = false;
     }
 
-    /// Adds a field behind the others. This is the one gate through which every field of a response
+    /// Adds a field after the others. This is the one gate through which every field of a response
     /// passes, so a CR, LF or NUL cannot reach the wire (RFC 9110, section 5.5).
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
         let start = self.arena.len();
@@ -249,7 +249,7 @@ fn differ_in_case(name: &[u8], other: &[u8]) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 
-/// What stands between name and value, and behind the value.
+/// What stands between name and value, and after the value.
 const COLON: &[u8] = b": ";
 const LINE_END: &[u8] = b"\r\n";
 

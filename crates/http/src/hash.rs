@@ -1,5 +1,5 @@
-//! Tables whose keys are short texts that a client may choose: faster than the standard library's, and keyed, so that
-//! nobody can know which texts share a place.
+//! Hash tables whose keys are short texts of clients. They are faster than those of the standard library. A secret key keeps
+//! clients from choosing texts that collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -33,8 +33,8 @@ impl BuildHasher for Keyed {
     }
 }
 
-/// Multiplies sixteen bytes into the state at a time: the product of both halves, each mixed with something that
-/// nobody knows, folded upon itself.
+/// Mixes sixteen bytes at a time into the state: both halves are mixed with secret values and multiplied, and the halves of
+/// the product are combined.
 #[derive(Clone, Copy, Debug)]
 pub struct Folding {
     state: u64,
@@ -63,7 +63,7 @@ impl Hasher for Folding {
             self.mix(first_word(chunk), last_word(chunk));
         }
         if !rest.is_empty() {
-            // What is looked at twice does no harm.
+            // The last two words may overlap; hashing bytes twice does no harm.
             self.mix(first_word(rest.first_chunk::<8>().map_or(bytes, |word| word)), last_word(bytes));
         }
     }

@@ -38,10 +38,10 @@ pub struct Places {
     pub fields: Range<usize>,
 }
 
-/// What a plain head is made of, beside its date and the fields of its list.
+/// What a plain head is made of, besides its date and the fields of its list.
 #[derive(Debug)]
 struct Key {
-    /// What the text depends on beside the head, as numbers that tell all cases apart.
+    /// What the text depends on besides the head, as numbers that tell all cases apart.
     settings: [u64; 3],
     content_type: Option<Bytes>,
     content_length: Option<u64>,
@@ -78,7 +78,7 @@ fn is_same(known: Option<&Bytes>, other: Option<&Bytes>) -> bool {
 }
 
 impl ResponseHead {
-    /// Whether a head has nothing but what describes whole content and fields that belong behind that: most are such.
+    /// Whether a head has nothing but what describes whole content and fields that belong after that: most are such.
     pub fn is_plain(&self) -> bool {
         self.status == Status::OK
             && self.fields.get("Server").is_none()

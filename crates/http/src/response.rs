@@ -29,9 +29,9 @@ pub struct ResponseHead {
     pub vary: bool,
     /// All other fields, in order.
     pub fields: Fields,
-    /// Whether fields are to be sent behind the content, which is chunked for it.
+    /// Whether fields are to be sent after the content, which is chunked for it.
     pub expects_trailers: bool,
-    /// Fields sent behind a chunked body (RFC 9110, section 6.5); they may be added until the content has ended.
+    /// Fields sent after a chunked body (RFC 9110, section 6.5); they may be added until the content has ended.
     pub trailers: Fields,
     /// The text of the head that the content went out with before.
     pub memo: Option<Rc<HeadMemo>>,

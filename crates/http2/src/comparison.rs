@@ -1,5 +1,5 @@
-//! The machine of a server beside that of the `h2` crate: both get the same frames, cut at random. After each frame, what
-//! was delivered and what became of the stream or the connection must be the same, or the difference is listed.
+//! The machine of a server next to that of the `h2` crate: both get the same frames, cut at random. After each frame, what
+//! was delivered and what happened to the stream or the connection must be the same, or the difference is listed.
 //!
 //! `COMPARISON_RUNS` and `COMPARISON_SEED` choose how many sequences and which; `make compare-frames` tries a million.
 

@@ -94,7 +94,7 @@ impl HeaderList {
         }
     }
 
-    /// Counts a field. After one for which there is no room, there is none for others.
+    /// Counts a field. After a field that does not fit, no further field is accepted.
     fn has_room(&mut self, name_length: usize, value_length: usize) -> bool {
         self.size = self.size.saturating_add(name_length + value_length);
         self.is_too_large |= self.size > self.size_max

@@ -37,7 +37,8 @@ impl Complaints {
     }
 }
 
-/// The failures of a file. As long as writes succeed, a check costs one atomic load.
+/// The failures of a file. As long as writes succeed, a check costs one atomic load. The load is `Relaxed`: the lock
+/// orders the failures themselves, and a check that comes too early finds the failure at the next line.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     has_failures: AtomicBool,

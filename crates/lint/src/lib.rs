@@ -1,7 +1,7 @@
 //! Traps in configurations that load: what is written is allowed, and probably not what was meant.
 //!
-//! A [`Rule`] looks at the tree of a configuration and knows no feature. A finding that is none costs more than one
-//! that is missed, so a rule speaks only where the tree says it all. The examples of a rule are its tests and its
+//! A [`Rule`] looks at the tree of a configuration and knows no feature. A false finding costs more than a missed
+//! one, so a rule reports only what the tree shows for certain. The examples of a rule are its tests and its
 //! page of the manual.
 
 #![forbid(unsafe_code)]

@@ -64,7 +64,7 @@ fn sequence(text: &[u8], at: &mut usize) -> Vec<Piece> {
     out
 }
 
-/// Skips `?:`, `?<name>` and their kin; whether the group only looks ahead or behind.
+/// Skips `?:`, `?<name>` and similar marks. Returns whether the group is a lookahead or a lookbehind.
 fn skip_group_head(text: &[u8], at: &mut usize) -> bool {
     if text.get(*at) != Some(&b'?') {
         return false;

@@ -53,7 +53,7 @@ impl<'a> Spot<'a> {
         self.around.last().copied()
     }
 
-    /// The directives beside it, itself included.
+    /// The directives next to it, itself included.
     pub(crate) fn siblings(&self) -> &'a [Node] {
         self.parent().map_or(self.main, Node::children)
     }

@@ -37,7 +37,7 @@ pub mod apache {
     pub mod without_effect;
 }
 
-/// Who may ask.
+/// Access rules.
 pub mod authorization {
     pub mod access;
     pub mod auth_basic;
@@ -121,7 +121,7 @@ pub mod rewriting {
     pub mod rewrite;
 }
 
-/// What becomes of a response on its way out.
+/// What happens to a response on its way out.
 pub mod transform {
     pub mod addition;
     pub mod brotli;
@@ -206,7 +206,7 @@ pub static ALL: &[&Module] = &[
     &gateway::memcached::MODULE,
     &connection::server_tokens::MODULE,
     &connection::ssl::MODULE,
-    // Puts certificates in the place of `auto` and variables, and answers authorities before `rewrite` redirects them.
+    // Replaces `auto` and variables by certificates, and answers authorities before `rewrite` redirects them.
     &connection::acme::MODULE,
     &values::variables::MODULE,
     &connection::proxy_protocol::MODULE,
@@ -216,7 +216,7 @@ pub static ALL: &[&Module] = &[
     &rewriting::rewrite::MODULE,
     &limits::limit_req::MODULE,
     &limits::limit_conn::MODULE,
-    // Who may ask, the cheapest check first.
+    // Access rules, the cheapest check first.
     &authorization::access::MODULE,
     &authorization::auth_basic::MODULE,
     &authorization::auth_request::MODULE,

@@ -1,4 +1,4 @@
-//! Files that lines are appended to. A pipe whose reader lags behind, or is not there, makes nobody wait.
+//! Files that lines are appended to. A pipe with a slow reader, or without one, makes no thread wait.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek};
@@ -90,7 +90,7 @@ impl WriteMode {
 
 /// Opens a file to append to it, and creates it if it is missing, for its owner to write.
 ///
-/// A pipe is opened although nobody reads it yet: what it holds is there when somebody does. A standard stream that
+/// A pipe is opened before it has a reader; it keeps its data until a reader comes. A standard stream that
 /// cannot be opened by its name is had all the same.
 ///
 /// # Errors
@@ -126,7 +126,7 @@ pub fn check_creation(path: &Path) -> io::Result<()> {
         match std::fs::read_link(&path) {
             Ok(target) => path = directory.join(target),
             Err(_) => {
-                // Without the trailing "." a file in the place of the directory would pass.
+                // Without the trailing "." a file instead of the directory would pass.
                 accessat(CWD, directory.join("."), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
                 return Ok(());
             }

@@ -186,7 +186,7 @@ pub fn check(address: &SocketAddress, options: &ListenOptions) -> Result<(), Bin
     }
 }
 
-/// Removes the path of a Unix domain socket that nobody will accept on any more; not one that was lent.
+/// Removes the path of a Unix domain socket that is no longer used, unless the service manager owns it.
 ///
 /// For the supervisor that ends, or drops an address, and passed its sockets to no other process.
 pub fn remove_path(socket: &BoundSocket) {
@@ -194,7 +194,7 @@ pub fn remove_path(socket: &BoundSocket) {
         return;
     }
     if let SocketAddress::Unix(path) = socket.address() {
-        // A path that somebody else removed is what was wanted.
+        // If another process has removed the path already, that is enough.
         drop(fs::remove_file(path));
     }
 }
@@ -228,7 +228,7 @@ fn bound(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> R
     Ok(socket)
 }
 
-/// Whether a path is that of a stream socket that nobody listens on any more: its process was killed and could not
+/// Whether a path is that of a stream socket without a listener: its process was killed and could not
 /// remove it.
 fn is_abandoned(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());

@@ -56,7 +56,7 @@ impl Default for ListenOptions {
 pub enum KeepAlive {
     /// No probes.
     Off,
-    /// Probes; what is none is the system's setting.
+    /// Probes; without a value the system's setting applies.
     On {
         /// Silence before the first probe (TCP_KEEPIDLE).
         idle: Option<Duration>,

@@ -44,11 +44,11 @@ pub enum Command {
     Terminate,
     /// Open the log files anew.
     ReopenLogs,
-    /// Take note of what became of reloads.
+    /// Take note of the result of reloads.
     Reloads(Reloads),
 }
 
-/// What became of reloads so far.
+/// The result of reloads so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloads {
     /// The number of the configuration that serves; the first is 1.

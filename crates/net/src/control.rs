@@ -78,7 +78,7 @@ pub enum ControlError {
     /// The answer took too long.
     #[error("process {0} did not answer in time")]
     Timeout(Pid),
-    /// The connection ended without an answer, as it does for who may not ask.
+    /// The connection ended without an answer, for example because the user is not allowed.
     #[error("process {0} gave no answer")]
     NoAnswer(Pid),
     /// The system failed.
@@ -96,7 +96,7 @@ impl ControlSocket {
         Ok(ControlSocket { listener })
     }
 
-    /// Takes the request of a client that connected; none if nobody did or the client had nothing to say.
+    /// Takes the request of a client; `None` if no client has connected, or if it sent nothing.
     ///
     /// Waits up to a second for the client's line. Strangers and malformed requests are turned away here.
     pub fn accept(&self) -> io::Result<Option<Request>> {

@@ -12,7 +12,7 @@ use crate::process::is_single_threaded;
 /// Leaves the process with these variables and no others.
 ///
 /// It is an error if the process has more than one thread, because another one could read the environment meanwhile,
-/// or if a name is none.
+/// or if a name is invalid.
 #[allow(unsafe_code)]
 #[expect(clippy::disallowed_methods, reason = "the worker's environment is what its configuration says")]
 pub fn replace(variables: &[(OsString, OsString)]) -> io::Result<()> {

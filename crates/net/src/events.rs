@@ -152,7 +152,7 @@ impl Events {
         loop {
             let count = self.look_once()?;
             all += count;
-            // No place has more than one event, but for what happens meanwhile.
+            // epoll gives one event for each descriptor; a full buffer means that there may be more.
             if count < AT_ONCE || all >= most {
                 return Ok(all);
             }
@@ -193,6 +193,7 @@ impl Events {
         };
         place.state.0 |= state.0;
         if let Some(waker) = place.waker.take() {
+            // Waking may run code that borrows the places.
             drop(places);
             waker.wake();
         }
@@ -211,6 +212,7 @@ impl Events {
         };
         let generation = places.all[index as usize].generation;
         let data = EventData::new_u64(u64::from(generation) << 32 | u64::from(index));
+        // Edge-triggered: the kernel reports a change once, so a descriptor that stays ready costs no further events.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         if let Err(error) = epoll::add(self.epoll.get_ref(), descriptor, data, flags) {
             places.free.push(index);
@@ -225,6 +227,7 @@ impl Events {
         let waker = place.waker.take();
         *place = Place { generation: place.generation.wrapping_add(1), ..Place::default() };
         places.free.push(index);
+        // Dropping the waker may drop a task with descriptors in it, which borrows the places.
         drop(places);
         drop(waker);
     }
@@ -253,6 +256,7 @@ impl Events {
     /// Takes one call from what the task may make in this turn.
     fn poll_allowance(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(left) = self.allowance.get().checked_sub(1) else {
+            // The descriptor may still be ready, and no new edge would wake the task: it wakes itself for its next turn.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         };

@@ -47,7 +47,7 @@ const NUMBER_MAX: usize = 40;
 /// How many problems are reported one by one.
 const PROBLEMS_MAX: usize = 8;
 
-/// The mark behind a descriptor that a service manager lent.
+/// The mark after a descriptor that a service manager lent.
 const LENT: char = 's';
 
 /// What was found in the environment.
@@ -92,7 +92,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A descriptor that somebody left, and whether a service manager keeps it, too.
+/// An inherited descriptor, and whether a service manager keeps it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Passed {
     fd: RawFd,
@@ -105,6 +105,7 @@ struct Passed {
 /// started with. A second call finds nothing. The variables are removed, so that no child sees them.
 #[allow(unsafe_code)]
 pub fn take() -> io::Result<Inherited> {
+    // A second caller must not own the same descriptors again.
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let mut inherited = Inherited::default();
     if !VARIABLES.iter().any(|name| env::var_os(name).is_some()) || TAKEN.swap(true, Ordering::SeqCst) {
@@ -181,7 +182,7 @@ fn keep_over_exec(descriptors: &[RawFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// The descriptors in the list, without the standard streams and repetitions, and what is none.
+/// The descriptors in the list, without the standard streams, repetitions and invalid entries.
 fn parse(value: &str) -> (Vec<Passed>, Vec<Problem>) {
     let mut passed: Vec<Passed> = Vec::new();
     let mut problems = Vec::new();

@@ -1,7 +1,7 @@
 //! Telling the service manager how this process does: the protocol of sd_notify(3).
 //!
 //! A message is lines of `NAME=VALUE` in one datagram to the socket that the environment names. Nobody answers, and
-//! where no service manager listens there is nobody to tell.
+//! without a service manager, nothing is sent.
 
 use std::env;
 use std::ffi::OsStr;

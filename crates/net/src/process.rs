@@ -28,8 +28,8 @@ pub enum Fork {
 ///
 /// The child shares every descriptor of its parent, so it must drop what it does not use: the supervisor's
 /// ends of all channels above all, without which no worker would notice the supervisor's death. It is an
-/// error if the process has more than one thread, because the child would inherit locks that nobody
-/// releases.
+/// error if the process has more than one thread, because the child would inherit locks that no
+/// thread releases.
 #[allow(unsafe_code)]
 pub fn fork() -> io::Result<Fork> {
     if !is_single_threaded()? {
@@ -86,7 +86,7 @@ pub fn redirect_stderr(file: impl AsFd) -> io::Result<()> {
 #[allow(unsafe_code)]
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim(3) touches only memory that nobody has, and takes the allocator's own locks.
+    // SAFETY: malloc_trim(3) touches only free memory, and takes the allocator's own locks.
     unsafe {
         nix::libc::malloc_trim(0);
     }

@@ -19,7 +19,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Asks about the socket of this number; an error where it is none of TCP.
+    /// Asks about the socket of this number. Fails if it is not a TCP socket.
     #[allow(unsafe_code)]
     pub fn of(socket: RawFd) -> io::Result<TcpInfo> {
         let mut info = MaybeUninit::<libc::tcp_info>::zeroed();

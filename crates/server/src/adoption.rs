@@ -53,7 +53,7 @@ impl Adoption {
     }
 }
 
-/// What became of the compiling.
+/// The result of the compiling.
 pub(crate) struct Compiled {
     generation: u32,
     result: Result<Ready, String>,
@@ -78,13 +78,13 @@ impl Crew<'_> {
         has_connections(sockets).unwrap_or(false)
     }
 
-    /// Lets go of the listening sockets: they are open, and connections wait in them, as long as anybody has them.
+    /// Drops the listening sockets. As long as another process has them open, connections wait in them.
     pub(crate) fn close_sockets(&mut self) {
         self.sockets.iter_mut().for_each(Vec::clear);
         self.help.iter_mut().for_each(|help| *help = None);
     }
 
-    /// Lets another thread accept connections in the place of one that stands still.
+    /// Lets another thread accept connections instead of a thread that is blocked.
     pub(crate) fn help(&mut self, thread: usize, helper: usize) {
         let own = &self.sockets[helper];
         let is_own = |socket: &BoundSocket| own.iter().any(|(_, other)| socket.is_shared_with(other));
@@ -181,7 +181,7 @@ impl Crew<'_> {
     }
 }
 
-/// Gives log files to a site, which were opened by somebody who may.
+/// Gives log files to a site. The supervisor opened them, because the worker may not.
 fn hand_out(site: &Site, files: Vec<std::os::fd::OwnedFd>) -> Result<(), String> {
     let logs: Vec<_> = site.logs.iter().filter(|log| log.path().is_some()).collect();
     if logs.len() != files.len() {

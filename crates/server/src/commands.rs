@@ -25,7 +25,7 @@ impl Commands {
         })
     }
 
-    /// What comes next. Without a supervisor nobody could stop this worker, so its end means to quit.
+    /// The next command. Without a supervisor this worker could not be stopped, so the end of the channel means to quit.
     pub(crate) async fn next(&mut self) -> Told {
         let command = tokio::select! {
             told = self.channel.receive() => match told {
@@ -72,7 +72,7 @@ impl Commands {
 
     /// Tells the supervisor something.
     pub(crate) fn report(&self, report: &Report) {
-        // A supervisor that is gone, or does not listen, has nobody to tell it to.
+        // A supervisor that has ended, or does not read, gets no message.
         drop(self.channel.send(report));
     }
 }

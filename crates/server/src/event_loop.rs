@@ -21,7 +21,7 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// An event loop with a thread beside it for jobs, which stays: where the system has no other one left, jobs wait for
+/// An event loop with a permanent thread for jobs: where the system has no other one left, jobs wait for
 /// that one instead of failing.
 /// The pulse, if any, tells whether the loop runs or waits.
 pub(crate) fn runtime(pulse: Option<&Arc<Pulse>>) -> io::Result<LocalRuntime> {

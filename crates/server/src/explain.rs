@@ -74,7 +74,7 @@ pub enum Content {
 #[derive(Debug, thiserror::Error)]
 pub enum Unexplained {
     /// No server has the address.
-    #[error("nothing listens on port {0}; the addresses are: {1}")]
+    #[error("no server listens on port {0}; the addresses are: {1}")]
     NobodyListens(u16, String),
     /// The client and the address do not speak the same.
     #[error("the connections to {0} are {1}")]
@@ -124,7 +124,7 @@ fn begin(
     let understood = understand(&question.head, &mut request.head, &mut target, &policy.head);
     let framing = understood.as_ref().ok().copied();
     if framing.is_none() {
-        // What was understood of a request that is none is nobody's URI.
+        // An invalid request has no URI, even if a part of it was parsed.
         target = Target::default();
     }
     let connection = Rc::new(connection(question, local, events));

@@ -56,7 +56,7 @@ pub(crate) fn reopen(site: &Arc<Site>, past: &[Weak<Site>], commands: &Commands)
     }
 }
 
-/// Leaves the logs of a site to the one behind it: all that was gathered is written, and the standard error stream
+/// Leaves the logs of a site to the one after it: all that was gathered is written, and the standard error stream
 /// ends in the error log as it did. What ends later under the site is written when the last of it is gone.
 pub(crate) fn hand_over(before: &Site, after: &Site) {
     finish(before);

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use tokio::sync::Notify;
 
 /// The signs of life of one thread. Only that thread writes them.
+///
+/// All accesses are `Relaxed`: the watchdog compares values of different moments, and reads no other memory through them.
 #[derive(Default)]
 pub(crate) struct Pulse {
     /// Changes with each turn of the event loop. Odd while the thread runs, even while it waits for events.
@@ -48,6 +50,7 @@ impl Pulse {
     /// The thread goes on after it waited for events.
     pub(crate) fn wake(&self) {
         self.beats.store(self.beats.load(Relaxed).wrapping_add(1) | 1, Relaxed);
+        // A load before the swap: threads share the alarm, and a swap would move its cache line at each turn.
         if self.alarm.is_set.load(Relaxed) && self.alarm.is_set.swap(false, Relaxed) {
             self.alarm.rings.notify_one();
         }

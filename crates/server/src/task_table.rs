@@ -115,7 +115,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Who is to be polled.
+/// The members to poll.
 #[derive(Default)]
 struct Queue {
     ready: Vec<u32>,
@@ -149,12 +149,14 @@ impl Wake for MemberWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        // Only the first wake-up since the last poll queues the member. `AcqRel` pairs with the swap in `poll_member`.
         if !self.is_queued.swap(true, Ordering::AcqRel) {
             let driver = {
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 queue.ready.push(self.slot);
                 queue.driver.take()
             };
+            // After the lock is free: the driver takes the same lock.
             driver.into_iter().for_each(Waker::wake);
         }
     }
@@ -219,7 +221,7 @@ impl<T: Member> TaskTable<T> {
             if let Err(error) = poll_fn(|cx| self.poll_rounds(cx, &mut batch)).await {
                 return error;
             }
-            // The runtime looks at its own events only when nobody wants to be polled at once.
+            // The runtime polls its own events only when no task is ready.
             tokio::task::yield_now().await;
         }
     }

@@ -99,7 +99,7 @@ pub(crate) fn serve(
         table.clear();
         result
     });
-    // Jobs off the event loop may still run; nobody waits for their results.
+    // Jobs off the event loop may still run; their results are dropped.
     runtime.shutdown_background();
     result
 }

@@ -3,7 +3,7 @@
 //!
 //! The watchdog looks at the threads ten times a second while any of them runs. While all wait for events it looks once a
 //! second, because a thread may have been stopped while it waited: no thread wakes for a client of that one. A thread
-//! that nobody can help is not looked at while it waits.
+//! that no other thread can help is skipped while it waits.
 
 use crate::pulse::{Alarm, Beats, Pulse};
 use net::threads::Activity;

@@ -118,7 +118,7 @@ fn stay_on(processors: &[usize], site: &Site) {
     }
 }
 
-/// Tells of the end of a thread that nobody asked for, however it comes.
+/// Reports an unexpected end of a thread, whatever its cause.
 struct End(events::UnboundedSender<()>, watch::Receiver<Order>);
 
 impl Drop for End {

@@ -38,7 +38,7 @@ impl Drop for Builder {
     }
 }
 
-/// Runs a job on a separate thread, which stays as long as anybody has the builder that the job is given. Where the
+/// Runs a job on a separate thread, which stays as long as the builder that the job gets exists. Where the
 /// system has no further thread, the job runs among those off the event loop, without a builder; where enough threads
 /// stay, this one does not.
 pub fn run(job: impl FnOnce(Option<Builder>) + Send + 'static) {

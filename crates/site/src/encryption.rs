@@ -124,7 +124,7 @@ pub(crate) fn watched(policy: &TlsPolicy) -> impl Iterator<Item = &Path> {
 }
 
 /// Warnings about the settings of a server: older clients are lost, or a file cannot be read that nginx reads only
-/// beside `ssl_verify_client`.
+/// next to `ssl_verify_client`.
 pub(crate) fn warnings(policy: &TlsPolicy, origin: &Origin) -> impl Iterator<Item = Diagnostic> {
     let message = "\"ssl_protocols\" names versions before TLSv1.2, which are not spoken: \
                    clients that know nothing newer are lost";

@@ -99,7 +99,7 @@ impl Hosts {
     /// an empty name.
     ///
     /// # Errors
-    /// A pattern gave up, so that nobody knows which is the first.
+    /// A pattern gave up, so the first match is unknown.
     pub fn find(&self, exchange: &Exchange) -> Result<&Arc<Server>, TooManySteps> {
         let host = &exchange.request.host;
         let named = if self.names.is_empty() { None } else { self.names.get(host) };

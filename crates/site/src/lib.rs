@@ -1,4 +1,4 @@
-//! From a configuration to what is served: loading, compiling, addresses, servers, locations, settings beside the content.
+//! From a configuration to what is served: loading, compiling, addresses, servers, locations, settings in `.htaccess` files.
 //!
 //! It knows the structure of a configuration (`http`, `server`, `location`, `listen`) and no feature: those come to it as a
 //! list of modules. It opens no socket.

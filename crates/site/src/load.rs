@@ -168,7 +168,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A directive that no module has: nginx's, somebody else's, or nobody's.
+    /// A directive that no module has: of nginx, of a third-party module, or unknown.
     fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         if context == Contexts::HTACCESS {
             return self.loading.refuse(self.not_in_files(node));

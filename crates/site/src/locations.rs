@@ -67,7 +67,7 @@ pub struct Locations {
 }
 
 /// Prefixes in order. Each knows the longest other one that it starts with, so that the longest
-/// prefix of a path is found from the last entry that is not behind the path by going up.
+/// prefix of a path is found from the last entry that is not after the path by going up.
 #[derive(Default)]
 struct Prefixes {
     entries: Vec<(Arc<Location>, Option<usize>)>,

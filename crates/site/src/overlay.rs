@@ -1,4 +1,4 @@
-//! Settings in files beside the content: found on the way to a file, read off the event loop, compiled
+//! Settings in `.htaccess` files: found on the way to a file, read off the event loop, compiled
 //! like a location, and kept per thread for as long as the files stay as they are.
 
 mod cache;
@@ -32,7 +32,7 @@ pub(crate) struct Base {
     pub logs: LogFiles,
 }
 
-/// Puts the settings beside the content over the scope of a location.
+/// Puts the settings in `.htaccess` files over the scope of a location.
 pub(crate) struct Choose {
     pub base: Arc<Base>,
 }
@@ -172,7 +172,7 @@ struct Overlaid {
     below: Arc<Scope>,
 }
 
-/// The scope of a location without the settings beside the content that lie over it.
+/// The scope of a location without the settings in `.htaccess` files that lie over it.
 pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
     match exchange.attached::<Overlaid>() {
         Some(overlaid) if Arc::ptr_eq(&overlaid.scope, &exchange.scope) => Arc::clone(&overlaid.below),

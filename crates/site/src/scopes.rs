@@ -27,7 +27,7 @@ pub struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// Levels of a configuration over another one, such as those of files beside the content.
+    /// Levels of a configuration over another one, such as those of `.htaccess` files.
     pub fn new(config: &'a Config, modules: &'a [&'a Module], prefix: &'a Path, logs: &'a LogFiles) -> Self {
         Scopes { config, modules, prefix, logs, finish: None, services: RefCell::default() }
     }

@@ -44,7 +44,7 @@ pub struct Site {
     pub certificates: Arc<[Validity]>,
     /// The settings of the main level.
     main: Arc<Scope>,
-    /// Where settings beside the content count, and what they are compiled with; none where they do not.
+    /// Where settings in `.htaccess` files count, and what they are compiled with; none where they do not.
     served_roots: Option<(Arc<Base>, Box<[ServedRoot]>)>,
     /// The thread that compiled the site, where it stays. It comes last, because it ends when this is dropped.
     pub compiled_by: Option<Builder>,
@@ -438,7 +438,7 @@ impl AddressUse {
 }
 
 impl AddressUse {
-    /// Somebody must be able to answer a handshake: the default server or, where that one turns clients away, every
+    /// A server must be able to answer a handshake: the default server or, where that one turns clients away, every
     /// other one.
     fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
         let lonely = match default.encryption {
@@ -479,7 +479,7 @@ mod tests {
         String::from_utf8_lossy(&hosts.default_server().name).into_owned()
     }
 
-    /// `ADDRESS DEFAULT`, and behind it the narrower addresses with their defaults.
+    /// `ADDRESS DEFAULT`, and after it the narrower addresses with their defaults.
     fn shown(listen: &Listen) -> String {
         let narrower = listen.narrower.iter().map(|(ip, hosts)| format!(" + {ip} {}", name(hosts)));
         format!("{} {}{}", listen.address, name(&listen.hosts), narrower.collect::<String>())

@@ -47,7 +47,7 @@ pub enum LoadError {
     /// The passwords do not fit.
     #[error("no password opens the key, or it is encrypted by something else than AES")]
     BadPassword,
-    /// The key is none that can be signed with.
+    /// The key cannot sign.
     #[error("the key is malformed, of an unknown kind, or RSA of less than 2048 bits")]
     BadKey,
     /// The key is another certificate's.

@@ -148,7 +148,7 @@ fn after<'a>(algorithm: &'a [u8], identifier: &[u8]) -> Option<&'a [u8]> {
     if found == identifier { Some(element(rest)?.1) } else { None }
 }
 
-/// The digest that the optional parameters of PBKDF2 name behind the length of the key.
+/// The digest that the optional parameters of PBKDF2 name after the length of the key.
 fn digest(mut rest: &[u8]) -> Option<pbkdf2::Algorithm> {
     const INTEGER: u8 = 0x02;
     if rest.first() == Some(&INTEGER) {

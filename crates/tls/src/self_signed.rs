@@ -1,4 +1,4 @@
-//! A certificate that nobody vouches for, for a server on one's own machine.
+//! A self-signed certificate, for a server on one's own machine.
 
 use aws_lc_rs::digest::{self, SHA256};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};

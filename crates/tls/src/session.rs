@@ -19,7 +19,7 @@ use thiserror::Error;
 /// One end of an encrypted connection.
 pub struct Session {
     connection: Connection,
-    /// Whether the last word was said: what arrives after it is not looked at.
+    /// Whether the session has ended: bytes that arrive later are ignored.
     is_over: bool,
     /// What the library does not report about the handshake.
     noted: Noted,
@@ -173,7 +173,7 @@ impl Session {
         self.drive(incoming, output, content, Intent::Close)
     }
 
-    /// Whether the handshake is not over, although content came from the client. Somebody may have replayed it.
+    /// Whether the handshake is not over, although content came from the client. It may be a replay.
     pub fn is_early(&self) -> bool {
         self.had_early_data && self.connection.common().is_handshaking()
     }

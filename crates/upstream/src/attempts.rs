@@ -1,4 +1,4 @@
-//! What is known of the servers that were asked on behalf of a request (`$upstream_addr` and its kin).
+//! The servers that were tried for a request (`$upstream_addr`, `$upstream_status` and so on).
 
 use contract::Exchange;
 use http::{Fields, Status};
@@ -57,7 +57,7 @@ impl Attempts {
         })
     }
 
-    /// Makes it those of this exchange, with its memory if nobody looks at that any more.
+    /// Makes it those of this exchange, with its memory if it is no longer used.
     pub(crate) fn renew(&mut self, exchange: &Exchange) {
         if let Some(known) = Attempts::known(exchange) {
             *self = known;

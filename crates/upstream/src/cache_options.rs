@@ -158,7 +158,7 @@ const NO_CACHE: &str = "A response is not kept if one of these texts is neither 
 const LOCK: &str = "Whether one request at a time gets a response that is not kept yet; others wait for it.";
 const LOCK_TIMEOUT: &str = "How long a request waits for another one. After that it asks the server, and its response is \
      not kept.";
-const LOCK_AGE: &str = "How long one request may take before another one asks the server, too.";
+const LOCK_AGE: &str = "After how long one more request is forwarded, too.";
 const USE_STALE: &str = "The failures of a server at which a response is sent that is no longer valid; `updating` sends \
      it while another request gets a new one.";
 const BACKGROUND: &str = "Whether a response that is no longer valid is sent at once and updated after that, where \

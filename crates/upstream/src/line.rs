@@ -120,7 +120,7 @@ impl Line {
         }
     }
 
-    /// Whether a failure may be due to what became of the connection before the request came: the server has closed it in
+    /// Whether a failure may be due to what happened to the connection before the request came: the server has closed it in
     /// the meantime, or refuses what it has not said that it would.
     pub(crate) fn is_stale(&self, failure: &Failure) -> bool {
         let is_error = failure.kind == Failures::ERROR;

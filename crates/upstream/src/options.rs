@@ -66,8 +66,16 @@ impl Options {
     pub const fn new(names: &'static Names) -> Options {
         Options {
             connect_timeout: time(names.of("connect_timeout"), "60s", "How long connecting may take."),
-            send_timeout: time(names.of("send_timeout"), "60s", "How long a server may take nothing."),
-            read_timeout: time(names.of("read_timeout"), "60s", "How long a server may send nothing."),
+            send_timeout: time(
+                names.of("send_timeout"),
+                "60s",
+                "The longest pause while the request is sent.",
+            ),
+            read_timeout: time(
+                names.of("read_timeout"),
+                "60s",
+                "The longest pause while the response is read.",
+            ),
             buffering: flag(names.of("buffering"), "on", "Whether a response is taken as fast as it comes."),
             request_buffering: flag(names.of("request_buffering"), "on", REQUEST),
             buffer_size: size(names.of("buffer_size"), "4k", "How long the head of a response may be."),
@@ -188,7 +196,7 @@ pub const fn joined<const ALL: usize>(
 
 const REQUEST: &str = "Whether the body of a request is read whole before a server is asked.";
 const BUFFERS: &str = "How much of a response is kept in memory: a number of buffers and the size of each.";
-const TEMP_SIZE: &str = "How much of a response that fills the buffers goes to a file; 0 is nothing.";
+const TEMP_SIZE: &str = "How much of a response may go to a file when the buffers are full; 0 means none.";
 const TEMP_PATH: &str = "Where those files are; they have no name.";
 const NEXT: &str = "After which failures another server is asked.";
 const TRIES: &str = "How many servers are asked at most; 0 is all.";

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// A number that nobody can foretell; each has its own keys.
+/// A random number; each call has its own keys.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -233,12 +233,14 @@ impl Shared {
     }
 
     fn wake_driver(&self) {
+        // Cloned, because waking may poll the driver, which borrows this cell.
         let driver = self.driver.borrow().clone();
         driver.iter().for_each(Waker::wake_by_ref);
     }
 
     /// Wakes the requests that wait for the connection.
     fn wake_waiting(&self) {
+        // Taken out first, because a request that is woken may register again.
         let waiting = self.waiting.take();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
@@ -477,6 +479,7 @@ impl Driver {
                 return Poll::Ready(End::Closed);
             }
         }
+        // The socket may hold more bytes. Events are edge-triggered, so no further event would announce them.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -529,7 +532,7 @@ impl Driver {
         }
     }
 
-    /// Ready when nobody needs the connection any more.
+    /// Ready when no request needs the connection any more.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.shared.users.get() > 0 {
             self.patience.clear();

@@ -1,5 +1,5 @@
-//! Servers among which requests are shared out, and what is known of them. A server that failed is left alone for a
-//! while, and comes back with a small share at first.
+//! Servers among which requests are distributed, with the state of each. A server that failed gets no requests for a
+//! while, and then a small share at first. Counts are `Relaxed`: they are for metrics, and decide nothing.
 
 use crate::server::Server;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

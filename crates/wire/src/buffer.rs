@@ -33,7 +33,7 @@ pub struct Buffer {
     bytes: Vec<u8>,
     /// How many bytes at the front were used.
     used: u32,
-    /// How many bytes hold anything; behind them is room for reading.
+    /// How many bytes hold anything; after them is room for reading.
     filled: usize,
     /// Whether the memory was appended to.
     is_appended: bool,
@@ -79,7 +79,7 @@ impl Buffer {
         });
     }
 
-    /// Room behind the bytes, at least this much.
+    /// Room after the bytes, at least this much.
     pub fn room(&mut self, least: usize) -> &mut [u8] {
         self.borrow(READ);
         if self.is_appended && self.bytes().len() <= LITTLE {
@@ -116,7 +116,7 @@ impl Buffer {
         self.filled = (self.filled + count).min(self.bytes.len());
     }
 
-    /// Reads behind the bytes, with room for at least so many, and returns how many came; 0 at the end. While nothing is
+    /// Reads after the bytes, with room for at least so many, and returns how many came; 0 at the end. While nothing is
     /// there, a buffer that has nothing owns no memory.
     pub fn poll_read(
         &mut self,

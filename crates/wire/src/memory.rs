@@ -13,6 +13,7 @@ const UNTOLD: isize = 64 * 1024;
 /// How long there is between two complaints, in milliseconds.
 const COMPLAINT_PAUSE_MS: u64 = 1000;
 
+// `Relaxed` everywhere: these are sums and limits, and no other memory is read through them.
 static LIMIT: AtomicUsize = AtomicUsize::new(UNLIMITED);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static COMPLAINED_MS: AtomicU64 = AtomicU64::new(0);

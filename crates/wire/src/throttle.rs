@@ -1,4 +1,4 @@
-//! How fast bytes may move: `limit_rate` and its kin, as nginx counts them. The first second's bytes go at once, and
+//! Limits the speed of transfers (`limit_rate`, `proxy_limit_rate`), counted as in nginx. The first second's bytes go at once, and
 //! whatever has moved is paused for.
 
 use std::pin::Pin;

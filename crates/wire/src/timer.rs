@@ -46,7 +46,7 @@ struct Wheel {
 struct Entry {
     /// The tick at which the timer is due.
     deadline: Option<u64>,
-    /// The tick of the first bucket that the entry lies in; what it lies in behind that is nobody's.
+    /// The tick of the first bucket that the entry is in.
     bucket: Option<u64>,
     waker: Option<Waker>,
     is_free: bool,
@@ -93,7 +93,7 @@ impl Timers {
         CURRENT.set(Rc::downgrade(self));
     }
 
-    /// Turns the wheel; runs beside the connections for as long as the thread serves.
+    /// Turns the wheel; runs next to the connections for as long as the thread serves.
     pub async fn run(&self) {
         loop {
             let (next, delay) = poll_fn(|cx| self.wheel.borrow_mut().poll_queued(cx)).await;
@@ -316,7 +316,7 @@ mod tests {
     use std::time::{Duration, Instant};
     use tokio::task::spawn_local;
 
-    /// Runs a test beside the timers of a thread.
+    /// Runs a test together with the timers of a thread.
     fn with_timers<F: Future<Output = ()>>(test: impl FnOnce(Rc<Timers>) -> F) {
         runtime().block_on(async {
             let timers = Timers::new();

@@ -125,7 +125,7 @@ impl Transport {
         }
     }
 
-    /// Reads behind what the buffer has, with room for at least so many bytes, and returns how many came; 0 means that the
+    /// Reads after what the buffer has, with room for at least so many bytes, and returns how many came; 0 means that the
     /// peer will send no more. A buffer that has nothing borrows no memory while nothing is there.
     pub fn poll_read_into(
         &mut self,
@@ -145,7 +145,7 @@ impl Transport {
     /// Looks whether something arrived, without taking it; 0 at the end.
     pub fn poll_peek(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
-            // It was taken from the network, but nobody has read it yet.
+            // It was received from the network, but not read by the caller yet.
             Transport::Tls(tls) if !tls.content.is_empty() => Poll::Ready(Ok(tls.content.bytes().len())),
             other => other.stream_mut().poll_peek(cx, buffer),
         }
@@ -274,7 +274,7 @@ impl Encrypted {
 
     /// Reads until it is known how the client begins.
     pub fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Opening>> {
-        // What stood behind a header of a proxy is looked at first.
+        // What stood after a header of a proxy is looked at first.
         let mut is_new = !self.incoming.is_empty() && self.is_untouched();
         loop {
             if !std::mem::take(&mut is_new) {
@@ -451,7 +451,7 @@ impl Encrypted {
         }
     }
 
-    /// Sends what the client takes at once; nobody comes again for the rest.
+    /// Sends what the client takes at once; the rest is dropped.
     fn flush_once(&mut self) {
         self.stream.allow_last();
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));

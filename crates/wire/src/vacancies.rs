@@ -10,7 +10,7 @@ const KEPT: usize = 256;
 /// The free places of one table.
 #[derive(Debug, Default)]
 pub struct Vacancies {
-    /// Some may be behind the end of the table by now.
+    /// Some may be after the end of the table by now.
     free: BinaryHeap<Reverse<usize>>,
 }
 

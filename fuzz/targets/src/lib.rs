@@ -80,7 +80,7 @@ mod tests {
 
     use super::ALL;
 
-    /// The inputs of a file in which they stand one behind the other, each with its length in four bytes before it.
+    /// The inputs of a file in which they stand one after the other, each with its length in four bytes before it.
     fn unpacked(packed: &[u8]) -> Vec<&[u8]> {
         let mut inputs = Vec::new();
         let mut rest = packed;

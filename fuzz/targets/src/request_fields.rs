@@ -1,5 +1,5 @@
 //! The fields of a request as features read them: codings, conditions, ranges, credentials, forwarded addresses,
-//! cookies. The input is the head of a request behind its first line. Whatever it says, each handler comes to a
+//! cookies. The input is the head of a request after its first line. Whatever it says, each handler comes to a
 //! decision, each filter to a body, and each variable to a value.
 
 use bytes::Bytes;

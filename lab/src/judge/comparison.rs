@@ -1,4 +1,4 @@
-//! Two contenders beside each other: what a request cost each, the ratio, and how sure it is.
+//! Two contenders side by side: what a request cost each, the ratio, and how sure it is.
 
 use std::collections::BTreeMap;
 use std::fmt;

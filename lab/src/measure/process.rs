@@ -105,7 +105,7 @@ fn run_time_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The second field behind the name, which stands in parentheses and may hold anything.
+/// The second field after the name, which stands in parentheses and may hold anything.
 fn parent_of(stat: &str) -> Option<u32> {
     fields(stat)?.nth(1)?.parse().ok()
 }

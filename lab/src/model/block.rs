@@ -75,7 +75,7 @@ pub struct Block {
     pub tool: String,
     /// The tool's command line.
     pub command: Vec<String>,
-    /// The figures that the tool printed, and those that were measured beside it.
+    /// The figures that the tool printed, and those that were measured next to it.
     pub figures: BTreeMap<Figure, f64>,
     /// How the parts of a request's time spread, where the tool says so.
     #[serde(default, skip_serializing_if = "Phases::is_empty")]
@@ -274,7 +274,7 @@ pub(crate) mod tests {
         }
         let text = fs::read_to_string(&path).unwrap();
         let second = text.find('\n').unwrap() + 1;
-        // Cut in the middle of the second line, before its end, behind it, and in the first.
+        // Cut in the middle of the second line, before its end, after it, and in the first.
         for (length, expected) in [(second + 9, "ac"), (text.len() - 1, "abc"), (text.len(), "abc"), (9, "c")]
         {
             fs::write(&path, &text[..length]).unwrap();

@@ -100,7 +100,7 @@ pub struct SiteFile {
     pub lines: Option<u32>,
     /// How many such files there are, with `{number}` in their path.
     pub count: Option<u32>,
-    /// Whether it lies beside itself compressed, as `.gz`.
+    /// Whether it lies next to itself compressed, as `.gz`.
     #[serde(default)]
     pub gzipped: bool,
 }
@@ -191,10 +191,10 @@ pub struct Load {
     pub backend_beside_tool: bool,
     /// Requests a second over all clients, where they come at a constant rate.
     pub rate: Option<f64>,
-    /// Fields that clients send beside the tool's own, each `Name: value`.
+    /// Fields that clients send besides the tool's own, each `Name: value`.
     #[serde(default)]
     pub fields: Vec<String>,
-    /// How many different requests there are, asked in a mixed order: each has its number in the place of `{number}`.
+    /// How many different requests there are, asked in a mixed order: `{number}` stands for its number.
     pub numbers: Option<u32>,
     /// Bytes of content that each request brings along; it is a POST then. With the fields of gRPC they are one message,
     /// which has its prefix besides, and a right answer has `grpc-status: 0` in its trailers.
@@ -209,7 +209,7 @@ pub struct Load {
     pub contenders: Option<Vec<String>>,
     /// Why it cannot be run, if it cannot: the finding that needs it is answered with this.
     pub not_yet: Option<String>,
-    /// What somebody needs a server for that this load stands for: `a WordPress site`. The first page of the report
+    /// The purpose that this load stands for: `a WordPress site`. The first page of the report
     /// answers it.
     pub need: Option<String>,
     /// The figure that ranks the servers, if their rate does not: on one machine, the load tool or the application behind
@@ -346,7 +346,7 @@ pub enum Configuration {
     Tuned,
 }
 
-/// What `--quick` puts in the place of the full numbers.
+/// The numbers that `--quick` uses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {

@@ -27,9 +27,9 @@ pub struct Order {
     pub protocol: Protocol,
     /// Requests a second, where they are sent at a constant rate; as many as possible otherwise.
     pub rate: Option<f64>,
-    /// Fields beside the tool's own, each `Name: value`.
+    /// Fields besides the tool's own, each `Name: value`.
     pub fields: Vec<String>,
-    /// How many different requests there are: each has its number in the place of `{number}`.
+    /// How many different requests there are: `{number}` stands for its number.
     pub numbers: Option<u32>,
     /// Bytes of content that each request brings along; it is a POST then. With the fields of gRPC they are one message,
     /// which has its prefix besides.

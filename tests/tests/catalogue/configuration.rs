@@ -157,7 +157,7 @@ fn k6_variables_in_circles() {
     running.stop();
 }
 
-/// K7: a pattern that is none is an error at its line; one that could take for ever does not; and there may be very many.
+/// K7: an invalid pattern is an error at its line; one that could take for ever does not; and there may be very many.
 #[test]
 fn k7_patterns() {
     for pattern in ["(", "[", "*", "(?P<1>a)", "(?<n>a)(?<n>b)(", "(?z)"] {
@@ -342,7 +342,7 @@ fn k16_sections_match_exactly() {
     running.stop();
 }
 
-/// K18: a file of passwords that cannot be read, is none, or is endless lets nobody in.
+/// K18: a file of passwords that cannot be read, is invalid, or is endless denies all clients.
 #[test]
 fn k18_files_of_passwords_that_are_none() {
     let site = Site::new(

@@ -61,7 +61,7 @@ fn h1_records() {
     running.stop();
 }
 
-/// H2: what comes behind the end is never content, and its connection serves nobody else.
+/// H2: what comes after the end is never content, and its connection serves nobody else.
 #[test]
 fn h2_behind_the_end() {
     let (application, running) = start("fastcgi_keep_conn on;", |path| match path {

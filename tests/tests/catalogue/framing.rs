@@ -302,7 +302,7 @@ fn a17_bodies_of_old_requests() {
                     assert!(client.closes_within(Duration::from_secs(10)), "{method} {path}");
                     assert_eq!(client.rest(), b"", "{method} {path}");
                 } else {
-                    // The next request begins behind the body and nowhere else, or there is none.
+                    // The next request begins directly after the body, or there is none.
                     client.send(b"GET /made HTTP/1.0\r\nHost: a\r\n\r\n");
                     let next = client.response("GET").map(|answer| answer.text());
                     assert!(next.is_none_or(|text| text == "made"), "{method} {path}");

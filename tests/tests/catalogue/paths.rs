@@ -1,5 +1,5 @@
 //! Paths and files (rows B1–B24): a URI never leaves what it maps to, and a file is never a surprise. B26 and B27 are of
-//! WebDAV, which there is none of.
+//! WebDAV, which Fulmar does not have.
 
 use std::fs;
 use std::time::Duration;

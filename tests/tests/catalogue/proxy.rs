@@ -90,7 +90,7 @@ fn g2_fields_of_servers(wire: Wire) {
     let text = seen(wire, "proxy_set_header X-Real-IP $remote_addr;", request);
     assert!(!text.to_ascii_lowercase().contains("x-accel-"), "{text}");
     assert!(text.contains("X-Real-IP: 127.0.0.1\r\n") && count(&text, "X-Real-IP") == 1, "{text}");
-    // As nginx: what other proxies said is passed on unless the configuration has a say.
+    // As in nginx: headers of other proxies are passed on unless the configuration changes them.
     for passed in ["X-Forwarded-For: 1.2.3.4\r\n", "Forwarded: for=1.2.3.4\r\n", "X-Accelerate: fine\r\n"] {
         assert!(text.contains(passed), "{passed} is not in {text}");
     }

@@ -53,7 +53,7 @@ fn j1_overlapping_ranges() {
     running.stop();
 }
 
-/// J2–J4: numbers that overflow, what is no range, and what lies behind the end.
+/// J2–J4: numbers that overflow, what is no range, and what lies after the end.
 #[test]
 fn j2_j3_j4_ranges_at_the_edges() {
     let running = start();

@@ -330,7 +330,7 @@ fn l13_a_killed_supervisor() {
     running.signal(Signal::KILL);
     assert!(wait::until(PATIENCE, || !is_alive(process)), "the worker lives on");
     let refused = || TcpStream::connect(running.address()).is_err();
-    assert!(wait::until(PATIENCE, refused), "somebody still listens");
+    assert!(wait::until(PATIENCE, refused), "the port is still open");
     assert!(running.ends_within(PATIENCE));
     let again = site.start(Server::Fulmar);
     assert_eq!(again.ask("GET /\nConnection: close").statuses(), [200]);

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How large the file is that slow readers ask for. It has no blocks on the disk.
 const LARGE: u64 = 256 << 20;
 
-/// As much as the system holds of an answer, where many clients do not take theirs: the tests beside this one need
+/// As much as the system holds of an answer, where many clients do not take theirs: the tests next to this one need
 /// memory, too.
 const BOUNDED: &str = "sndbuf=128k";
 

@@ -1,4 +1,4 @@
-//! The servers behind: whatever address a configuration names, somebody is there who tells what it was asked.
+//! The upstream servers: each address of a configuration has a server that answers with the request that it got.
 
 use std::collections::BTreeMap;
 use std::io::Write;

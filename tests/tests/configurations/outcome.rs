@@ -1,4 +1,4 @@
-//! What became of a request, as it is explained and as it is heard.
+//! What happened to a request, as it is explained and as it is heard.
 
 use std::fs;
 

@@ -190,7 +190,7 @@ fn mark_ports(text: &str) -> (String, BTreeMap<u16, usize>) {
     (out, ports)
 }
 
-/// Puts origins in the place of addresses with a port, and of sockets.
+/// Replaces addresses with a port, and sockets, by origins.
 fn mark_addresses(text: &str) -> (String, BTreeMap<String, String>) {
     let mut behind = BTreeMap::new();
     let mut out = String::new();
@@ -241,7 +241,7 @@ fn mark_directories(text: &str) -> String {
     text
 }
 
-/// Files that stand beside a configuration wherever nginx is installed.
+/// Files that stand next to a configuration wherever nginx is installed.
 fn beside() -> [(&'static str, &'static str); 5] {
     [
         ("mime.types", include_str!("../../../crates/fulmar/src/mime.types")),

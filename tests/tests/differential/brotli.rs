@@ -1,5 +1,5 @@
-//! `brotli` and `brotli_static`: who gets what compressed, and what the head then says, beside the module ngx_brotli.
-//! Bodies are compared as they were before they were compressed.
+//! `brotli` and `brotli_static` compared with the module ngx_brotli: which responses are compressed, and their headers.
+//! Bodies are compared after decompression.
 
 use tests::binary::{Nginx, nginx_with};
 use tests::differential::agree;

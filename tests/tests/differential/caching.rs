@@ -1,4 +1,4 @@
-//! Responses that are kept (`proxy_cache` and its kin).
+//! Caches (`proxy_cache`, `fastcgi_cache` and so on).
 
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Asked, Origin, Reply, raw};

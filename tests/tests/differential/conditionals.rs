@@ -75,7 +75,7 @@ fn preconditions() {
         "If-None-Match: \"x\"\nIf-None-Match: \"65937d25-a\"".to_owned(),
         format!("If-Modified-Since: {BEFORE}\nIf-Modified-Since: {EXACT}"),
     ];
-    // Asked to close, because nginx closes after 412 whatever it announces (see `differences`).
+    // With `Connection: close`, because nginx closes the connection after 412 without announcing it (see `differences`).
     let request = |field: &String| format!("GET /f.txt\n{field}\nConnection: close");
     let requests: Vec<String> = preconditions.iter().map(request).collect();
     let cases: Vec<(usize, &str)> =

@@ -141,7 +141,7 @@ fn closes_earlier(input: &[u8]) -> Option<&'static str> {
     if holds(input, b"close") && holds(input, b"keep-alive") {
         return Some("Connection: close beside keep-alive");
     }
-    holds(input, b"HTTP/1.0").then_some("HTTP/1.0 with a body that not everybody expects")
+    holds(input, b"HTTP/1.0").then_some("HTTP/1.0 with a body that some servers do not expect")
 }
 
 /// Fulmar takes what nginx refuses.

@@ -1,4 +1,4 @@
-//! How responses are sent: `limit_rate`, `sendfile`, `chunked_transfer_encoding` and their kin. The rates are so high
+//! How responses are sent: `limit_rate`, `sendfile`, `chunked_transfer_encoding` and so on. The rates are so high
 //! that time plays no part.
 
 use tests::differential::{agree, agree_on_mistake};

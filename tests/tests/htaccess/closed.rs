@@ -7,7 +7,7 @@ use tests::binary::Server;
 
 use super::site;
 
-/// Modules that a usual Apache has beside those of the other tests.
+/// Modules that a usual Apache has besides those of the other tests.
 const MODULES: [&str; 11] = [
     "auth_basic",
     "auth_digest",

@@ -1,4 +1,4 @@
-//! `AuthType Digest`, beside Apache and by curl.
+//! `AuthType Digest`, next to Apache and by curl.
 
 use md5::{Digest, Md5};
 use std::process::Command;

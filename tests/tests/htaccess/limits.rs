@@ -71,7 +71,7 @@ fn a_file_with_very_many_patterns_is_refused() {
     running.stop();
 }
 
-/// What a rule costs beside its pattern counts, too: calls of the file system, and texts.
+/// What a rule costs besides its pattern counts, too: calls of the file system, and texts.
 #[test]
 fn other_work_of_rules_has_an_end() {
     let condition = "RewriteCond %{REQUEST_FILENAME} x\nRewriteRule ^x$ -\n";

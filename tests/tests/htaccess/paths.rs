@@ -1,4 +1,4 @@
-//! Who may have which path by which method: what Apache refuses, Fulmar refuses.
+//! Access by path and method: Fulmar denies what Apache denies.
 
 use std::fmt::Write;
 
@@ -96,7 +96,7 @@ const FILES: [(&str, &str); 85] = [
     ("m4/.htaccess", "RewriteEngine on\nRewriteRule . - [F]\n<Files *.txt>\nRewriteRule x y\n</Files>\n"),
 ];
 
-/// What is in each directory beside its rules.
+/// What is in each directory besides its rules.
 const DOCUMENTS: [&str; 5] = ["a.txt", "index.html", "sub/a.txt", "sub/index.html", "b/a.txt"];
 
 const PATHS: [&str; 24] = [

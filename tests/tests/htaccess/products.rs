@@ -3,7 +3,7 @@
 
 use super::{agree_on, site, with_host};
 
-/// What these files use of Apache beside what is always there.
+/// What these files use of Apache besides what is always there.
 const MODULES: [&str; 3] = ["filter", "deflate", "negotiation"];
 
 pub(super) fn products(files: &[(&str, &str)], requests: &[&str]) {
@@ -13,7 +13,7 @@ pub(super) fn products(files: &[(&str, &str)], requests: &[&str]) {
     agree_on(site(files), &MODULES, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// As Nextcloud: headers by page and by kind of file, hidden folders, endpoints behind well-known paths.
+/// As Nextcloud: headers by page and by kind of file, hidden folders, endpoints after well-known paths.
 #[test]
 fn a_file_store() {
     const TEXT: &str = "<IfModule mod_headers.c>

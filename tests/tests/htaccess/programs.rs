@@ -1,4 +1,4 @@
-//! What programs get of the environment that `.htaccess` files make: the same PHP-FPM behind Apache and
+//! What programs get of the environment that `.htaccess` files make: the same PHP-FPM after Apache and
 //! behind Fulmar.
 
 use std::fmt::Write;

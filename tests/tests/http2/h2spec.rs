@@ -56,7 +56,7 @@ struct Case {
     result: &'static str,
 }
 
-/// The cases of a report, each of which begins in a separate line, as does what became of it.
+/// The cases of a report, each of which begins in a separate line, as does the result.
 fn cases(report: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for line in report.lines().map(str::trim_start) {

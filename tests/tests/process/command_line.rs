@@ -1,14 +1,14 @@
 //! Options, messages and exit codes.
 
 use std::fs;
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tests::binary::{Server, have_nginx};
 use tests::client::Client;
 use tests::site::{Site, is_alive};
-use tests::wait;
+use tests::{parts, wait};
 
 const WHOLE: &str = r#"
     daemon off;
@@ -34,6 +34,33 @@ fn run(site: &Site, configuration: &str, arguments: &[&str]) -> Output {
 fn texts(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// `script` runs a command on a terminal.
+#[test]
+fn messages_have_colours_on_a_terminal_only() {
+    let Some(script) = parts::program(&["script"]) else {
+        parts::is_present("script", false);
+        return;
+    };
+    let site = site();
+    let broken = WHOLE.replace("return 200", "retrun 200");
+    let (_, _, piped) = texts(&run(&site, &broken, &["-t"]));
+    assert!(piped.contains("[emerg]") && !piped.contains('\x1b'), "{piped}");
+    let command =
+        format!("{} -t -p {}/ -c fulmar.conf", Server::Fulmar.path().display(), site.prefix().display());
+    let on_a_terminal = |variables: &[(&str, &str)]| {
+        let mut script = Command::new(&script);
+        script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
+        let output = script.envs(variables.iter().copied()).stdin(Stdio::null()).output().expect("script");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let coloured = on_a_terminal(&[]);
+    assert!(coloured.contains("fulmar: \x1b[1;31m[emerg]\x1b[0m unknown directive"), "{coloured:?}");
+    for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let plain = on_a_terminal(&[variable]);
+        assert!(plain.contains("fulmar: [emerg]") && !plain.contains('\x1b'), "{plain:?}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn what_a_client_sends_during_a_last_answer_costs_it_nothing() {
     }
 }
 
-/// Nor does what stands behind the last request, where the first piece that the server reads ends with that one: so
+/// Nor does what stands after the last request, where the first piece that the server reads ends with that one: so
 /// much is read at first.
 #[test]
 fn what_stands_behind_a_last_request_costs_nothing() {

@@ -85,7 +85,7 @@ fn an_empty_line_keeps_no_site() {
     running.stop();
 }
 
-/// The content of a file that was removed takes its place on the disk for as long as anybody has it open.
+/// The content of a file that was removed takes room on the disk as long as a process has it open.
 #[test]
 fn files_are_kept_open_no_longer_than_that_is_asked_for() {
     let with = |cache: &str| format!("server {{ listen 127.0.0.1:%%PORT%%; root html; {cache} }}");

@@ -160,7 +160,7 @@ fn a_default_log_that_cannot_be_opened_is_a_warning() {
         );
         assert_eq!(printed.matches("\n  hint: this is the default place: ").count(), 2, "{printed}");
     }
-    // The same places are no defaults where somebody names them.
+    // The same paths are not defaults if a directive names them.
     for (directive, arguments, path) in [
         ("", &["-e", "/none/e"][..], "/none/e"),
         ("", &["-e", "/var/log/fulmar/error.log"], "/var/log/fulmar/error.log"),

@@ -1,4 +1,4 @@
-//! Addresses, privileges, and the processes behind them.
+//! Addresses, privileges, and the processes after them.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The pid file: who may write it, who may remove it, and what `-s` says of a process that it names.
+//! The pid file: which process writes and removes it, and what `-s` says of the process in it.
 
 use std::fs;
 use std::process::{Child, Command, Output};
@@ -34,7 +34,7 @@ fn other(site: &Site, running: &Running, daemon: &str, pid: &str) -> String {
     )
 }
 
-/// A command on `other.conf` beside the configuration, which is written.
+/// A command on `other.conf` next to the configuration, which is written.
 fn command(site: &Site, configuration: &str) -> Command {
     fs::write(site.prefix().join("other.conf"), configuration).expect("configuration");
     let mut command = Command::new(Server::Fulmar.path());

@@ -146,7 +146,7 @@ fn usr1_reopens_logs() {
     running.stop();
 }
 
-/// What a link in the place of a log leads to is not given to the worker's user.
+/// What a link instead of a log leads to is not given to the worker's user.
 #[test]
 fn usr1_gives_nobody_what_a_link_leads_to() {
     if !rustix::process::geteuid().is_root() {

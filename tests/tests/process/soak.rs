@@ -1,4 +1,4 @@
-//! A server that is reloaded, replaced, killed and shouted at while clients work. nginx does the same beside it, for
+//! A server that is reloaded, replaced, killed and shouted at while clients work. nginx does the same next to it, for
 //! comparison; only Fulmar is judged.
 //!
 //! With `FULMAR_SOAK` set (`make soak`) the numbers are those of the claims in the manual, else small ones.

@@ -1,4 +1,4 @@
-//! Three published configurations with the sites that they are for: PHP, small files, Apache behind TLS. nginx accepts
+//! Three published configurations with the sites that they are for: PHP, small files, Apache after a TLS proxy. nginx accepts
 //! them, and answers as Fulmar does.
 
 use std::fmt::Write;

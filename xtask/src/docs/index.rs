@@ -77,7 +77,7 @@ fn judge(features: &[Feature], entries: &[Entry], entry: &Entry) -> (Kind, Strin
     }
 }
 
-/// A directive that acts only beside `main`, with the verdict of the entry of `main` nearest to it.
+/// A directive that acts only next to `main`, with the verdict of the entry of `main` nearest to it.
 fn resolve(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) -> (Kind, String) {
     let named = || entries.iter().filter(|other| other.name == main && *other != entry);
     let near = named().find(|other| other.contexts.intersects(entry.contexts)).or_else(|| named().next());

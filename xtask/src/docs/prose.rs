@@ -16,7 +16,7 @@ pub(super) fn of(source: &str) -> String {
             text.push('#');
             text.push_str(line);
         } else {
-            text.push_str(&without_code_links(line));
+            text.push_str(&without_code_links(&about_nginx(line)));
         }
         text.push('\n');
     }
@@ -33,9 +33,22 @@ pub(super) fn summary(prose: &str) -> String {
 fn opening(info: &str) -> String {
     match info.split_once(' ').unwrap_or((info, "")) {
         ("conf", _) => "```nginx".into(),
-        ("file", name) => format!("`{}`:\n\n```text", name.trim()),
-        ("link", name) => format!("`{}`, a symbolic link to:\n\n```text", name.trim()),
+        ("file", name) => format!("The file `{}`:\n\n```text", name.trim()),
+        ("link", name) => format!("The file `{}`, a symbolic link to:\n\n```text", name.trim()),
         (kind, _) => format!("```{kind}"),
+    }
+}
+
+/// The marks for tests (`tests::manual`) as sentences for readers.
+fn about_nginx(line: &str) -> String {
+    match line.split_once(": ") {
+        Some(("nginx", "none")) => "nginx does not have this.".to_owned(),
+        Some(("nginx", parts)) => {
+            let parts: Vec<String> = parts.split(' ').map(|part| format!("`{part}`")).collect();
+            format!("nginx needs {} for this.", parts.join(" and "))
+        }
+        Some(("differs", text)) => format!("Different from nginx: {text}"),
+        _ => line.to_owned(),
     }
 }
 
@@ -75,8 +88,15 @@ mod tests {
         let source = "//! ```conf\n//! # a comment\n//! root [`x`];\n//! ```\n//! ```file a/b.html\n//! hi\n//! ```\n//! # End\n";
         assert_eq!(
             of(source),
-            "```nginx\n# a comment\nroot [`x`];\n```\n`a/b.html`:\n\n```text\nhi\n```\n## End"
+            "```nginx\n# a comment\nroot [`x`];\n```\nThe file `a/b.html`:\n\n```text\nhi\n```\n## End"
         );
+    }
+
+    #[test]
+    fn marks_for_tests_become_sentences() {
+        assert_eq!(of("//! nginx: none\n"), "nginx does not have this.");
+        assert_eq!(of("//! nginx: --with-a b\n"), "nginx needs `--with-a` and `b` for this.");
+        assert_eq!(of("//! differs: a.\n"), "Different from nginx: a.");
     }
 
     #[test]

@@ -94,9 +94,9 @@ fn arguments(shape: Shape) -> String {
 
 fn inheritance(rule: Rule) -> &'static str {
     match rule {
-        Rule::Value => "the nearest level's",
-        Rule::List => "the nearest level's, all of them",
-        Rule::Gather => "those of all levels, the outermost first",
+        Rule::Value => "the value of the nearest level",
+        Rule::List => "all values of the nearest level",
+        Rule::Gather => "the values of all levels, outermost first",
         Rule::Never => "no",
         Rule::Unnamed => "into `if` and `limit_except` only",
     }

@@ -31,7 +31,7 @@ impl Outcome {
         matches!(self, Outcome::Passed { asserts: 1.., .. })
     }
 
-    /// Reads the output of `prove -v` of one file, and what was written beside it.
+    /// Reads the output of `prove -v` of one file, and what was written next to it.
     pub(super) fn read(stdout: &str, stderr: &str) -> Outcome {
         let mut asserts = Vec::new();
         let (mut ran, mut skipped) = (0, 0);
@@ -110,7 +110,7 @@ fn skip_reason(stdout: &str) -> Option<&str> {
     stdout.lines().find_map(|line| line.split_once("skipped: ").map(|(_, reason)| reason))
 }
 
-/// What was wrong beside the asserts that do not hold: the server's own words where there are some.
+/// What was wrong next to the asserts that do not hold: the server's own words where there are some.
 fn reason(stdout: &str, stderr: &str, failed: &[String]) -> Option<String> {
     let emergency = stderr.lines().find(|line| line.contains("[emerg]"));
     let parse_error = stdout.lines().find_map(|line| line.trim_start().strip_prefix("Parse errors: "));

@@ -114,7 +114,7 @@ impl Zone {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let create = |root: &OwnedFd| openat(root, name, flags, Mode::RUSR | Mode::WUSR);
         match create(&*self.root()?) {
-            // Somebody has replaced the directory.
+            // Another process has replaced the directory.
             Err(Errno::NOENT) => {
                 *self.root.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 Ok(create(&*self.root()?)?.into())

@@ -60,7 +60,7 @@ fn judge(line: &[u8]) -> Verdict {
         return Verdict::Other;
     };
     match module_of(name) {
-        // nginx's names are in lower case, and "Listen" is none of them.
+        // nginx's names are in lower case, so "Listen" is not one of them.
         Some(_) if is_section || catalogue::entries(name).next().is_none() => Verdict::Apache,
         Some(_) => Verdict::Either,
         None => Verdict::Other,

@@ -15,7 +15,7 @@ pub use directives::{is_module, module_of, not_honoured};
 pub use elsewhere::in_place_of_nginx;
 use line::{Line, Lines};
 
-/// Sections within sections.
+/// The deepest nesting of sections.
 const DEPTH_MAX: usize = 32;
 
 /// Reads a text. A line is a directive with its words; one that ends in a backslash goes on in the next
@@ -35,7 +35,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// Reads up to the end of the section that is open, or of the text; gives the line of that end.
+    /// Reads up to the end of the open section, or of the text. Returns the line of that end.
     fn block(&mut self, out: &mut Vec<Node>, open: Option<&Word>, depth: usize) -> Result<u32, Diagnostic> {
         while let Some(line) = self.lines.next() {
             let span = line.span;
@@ -80,7 +80,7 @@ fn directive(line: &Line) -> Node {
     Node { name, args: words.collect(), block: None, span: line.span, end_line: line.span.line }
 }
 
-/// Checks that the section that ends is the one that is open.
+/// Checks that the closing tag belongs to the open section.
 fn close(closed: &[u8], open: Option<&Word>, span: Span) -> Result<(), Diagnostic> {
     let closed = closed.strip_suffix(b">").unwrap_or(closed).trim_ascii();
     let message = match open {

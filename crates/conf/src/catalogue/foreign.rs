@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::table;
 use crate::diagnostic::Diagnostic;
 
-/// A directive of somebody else's module.
+/// A directive of a third-party module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
     /// The name; `*` at an end stands for any text.
@@ -45,7 +45,7 @@ pub enum Loadable {
     /// A module of nginx. Its directives have entries, so that loading it may be taken in silence where
     /// modules own them, and with a warning otherwise.
     Own(&'static str),
-    /// A module of somebody else, by its name. Its directives are refused where they stand.
+    /// A third-party module, by its name. Its directives are rejected where they are used.
     Foreign(&'static str),
 }
 

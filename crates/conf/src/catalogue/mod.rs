@@ -1,4 +1,4 @@
-//! Every directive name of nginx 1.31.5, and what becomes of those that no module owns.
+//! Every directive name of nginx 1.31.5, and what happens to those that no module owns.
 //!
 //! What is *honoured* is not written here: the loader asks the modules first, and comes here with the rest.
 //! A name can have several entries, one for each of `http`, `stream` and `mail`, say.
@@ -26,13 +26,13 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::{Contexts, Shape};
 use crate::tree::{Node, Word};
 
-/// What becomes of a directive, or of a parameter, that no module owns. Texts are clauses without a capital
+/// What happens to a directive, or to a parameter, that no module owns. Texts are clauses without a capital
 /// and without a full stop, for messages and for the manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It tunes what does not exist here, or changes nothing that can be seen: taken in silence. Why.
     Accepted(&'static str),
-    /// It acts only beside this other directive, whose verdict says the rest: taken in silence.
+    /// It acts only together with this other directive, which is judged itself: accepted without a message.
     Companion(&'static str),
     /// Not built yet, and missing it costs speed or comfort only: taken with a warning. What happens instead.
     Harmless(&'static str),
@@ -91,7 +91,7 @@ pub struct Entry {
     pub values: Values,
     /// The argument that asks for no more than leaving the line out does: `off` of `auth_basic`.
     pub idle: Option<&'static str>,
-    /// What becomes of it where no module owns it.
+    /// What happens to it where no module owns it.
     pub verdict: Verdict,
 }
 

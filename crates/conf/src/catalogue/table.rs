@@ -80,7 +80,7 @@ fn context(name: &str) -> Option<Contexts> {
     })
 }
 
-/// A shape, and what the words are behind a colon where somebody looks at them here.
+/// A shape; after a colon, the kind of its words, if they are checked here.
 fn form(text: &str) -> Option<(Shape, Values)> {
     match text.split_once(':') {
         Some((text, values)) => Some((shape(text)?, Values::named(values)?)),

@@ -1,10 +1,10 @@
-//! What stands behind a directive that nobody reads: a slip is reported all the same, as it would be in nginx.
+//! Checks the arguments of directives that have no effect, so that errors are reported as in nginx.
 
 use crate::diagnostic::Diagnostic;
 use crate::tree::{Node, Word};
 use crate::value::{self, ValueError};
 
-/// What the words behind a directive are.
+/// What the words after a directive are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
     /// Anything.

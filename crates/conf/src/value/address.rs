@@ -1,5 +1,4 @@
-//! Addresses: `host:port`, IPv4, IPv6 in brackets, `unix:/path`, a port alone. Names stay names; nothing is
-//! resolved here.
+//! Addresses: `host:port`, IPv4, IPv6 in brackets, `unix:/path`, a port alone. Host names are not resolved here.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,15 +6,15 @@ use super::ValueError;
 use super::number::digits;
 use crate::tree::Word;
 
-/// Bytes of a Unix socket's path that fit into the system's structure before its closing NUL.
+/// The longest path of a Unix socket: `sockaddr_un` has 108 bytes, and the last one is NUL.
 const UNIX_PATH_MAX: usize = 107;
 
-/// What an address names.
+/// The host of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// An address; `*` and a port alone are `0.0.0.0` in `listen`.
     Ip(IpAddr),
-    /// A name that somebody has to resolve, as it was written.
+    /// A host name, as written, for the caller to resolve.
     Name(Box<str>),
     /// The path of a Unix socket.
     Unix(Box<[u8]>),
@@ -24,7 +23,7 @@ pub enum Host {
 /// An address with its port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// What it names.
+    /// The host.
     pub host: Host,
     /// The port, or the default port; 0 for a Unix socket.
     pub port: u16,
@@ -35,7 +34,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Whether it stands for every address of its family.
+    /// Whether this is the wildcard address of its family.
     pub fn is_wildcard(&self) -> bool {
         matches!(self.host, Host::Ip(ip) if ip.is_unspecified())
     }
@@ -48,7 +47,7 @@ impl Address {
     }
 }
 
-/// The address of a listener: a port or `*` alone will do, and ports may be a range as `8000-8010`.
+/// The address of a listener: a port or `*` alone is valid, and ports may be a range such as `8000-8010`.
 ///
 /// # Errors
 /// [`ValueError::Address`].
@@ -71,7 +70,7 @@ pub fn endpoint(word: &Word, default_port: u16) -> Result<Address, ValueError> {
 }
 
 /// The address of a peer and what follows it: `host:port/uri`, `unix:/path:/uri`. The second part is empty
-/// if nothing follows, otherwise it begins with `/` or `?`, after a Unix socket with anything.
+/// if nothing follows. Otherwise it begins with `/` or `?`; after a Unix socket it may begin with any character.
 ///
 /// # Errors
 /// [`ValueError::Address`].
@@ -165,7 +164,7 @@ fn host_of(text: &[u8], listening: bool) -> Result<Host, Reason> {
     Ok(Host::Name(name.into()))
 }
 
-/// Digits, or two runs of digits with a dash: whether they are good ports is another question.
+/// Digits, or two runs of digits with a dash. The caller checks the range of the numbers.
 fn looks_like_port(text: &[u8]) -> bool {
     let (first, last) = split_dash(text);
     digits(first).is_some() && last.is_none_or(|last| digits(last).is_some())

@@ -16,7 +16,7 @@ pub fn flag(word: &Word) -> Result<bool, ValueError> {
     }
 }
 
-/// The value beside the word in a table; case does not matter.
+/// The value next to the word in a table; case does not matter.
 ///
 /// # Errors
 /// [`ValueError::Choice`], with the nearest word of the table.
@@ -31,7 +31,7 @@ pub fn choice<T: Copy>(word: &Word, table: &[(&'static str, T)]) -> Result<T, Va
     })
 }
 
-/// The bits beside each of the words, joined. A word that adds nothing new is given to `duplicate`, for a
+/// The bits next to each of the words, joined. A word that adds nothing new is given to `duplicate`, for a
 /// warning.
 ///
 /// # Errors

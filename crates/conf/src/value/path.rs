@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::tree::Word;
 
-/// The path that a word names: as it is if it begins with a slash, otherwise beneath `prefix`. Nothing is
-/// normalised, so that messages show what was written.
+/// The path of a word: unchanged if it begins with a slash, otherwise below `prefix`. It is not normalised, so
+/// messages show the text of the configuration.
 pub fn path(word: &Word, prefix: &Path) -> PathBuf {
     full_name(&word.text, prefix)
 }
 
-/// As [`path`], for a text that is not a word by itself.
+/// As [`path`], for a part of a word.
 pub fn full_name(name: &[u8], prefix: &Path) -> PathBuf {
     if name.starts_with(b"/") {
         return PathBuf::from(OsStr::from_bytes(name));

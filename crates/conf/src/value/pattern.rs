@@ -92,8 +92,8 @@ impl Pattern {
         Ok(Pattern { text: text.into(), case_insensitive, names, limit: LIMIT, is_limited: false, engine })
     }
 
-    /// As [`Pattern::new`], for patterns of whom nobody trusts: with its own limit for backtracking, and small
-    /// beside their text.
+    /// As [`Pattern::new`], for untrusted patterns: with its own limit for backtracking, and small
+    /// besides their text.
     ///
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.

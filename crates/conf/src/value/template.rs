@@ -75,7 +75,7 @@ pub fn template(word: &Word) -> Result<Template, ValueError> {
     Template::new(&word.text)
 }
 
-/// Reads what follows a `$`, and gives the text behind it.
+/// Reads what follows a `$`, and gives the text after it.
 fn reference(text: &[u8]) -> Result<(Part, &[u8]), ValueError> {
     let invalid = || ValueError::Template("invalid variable name".into());
     let (&first, tail) = text.split_first().ok_or_else(invalid)?;

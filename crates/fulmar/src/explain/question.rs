@@ -1,14 +1,14 @@
-//! From a URL to a request as it would be on the wire.
+//! Turns a URL into the bytes of a request.
 
 use std::net::IpAddr;
 
 use server::Question;
 
-/// A URL, taken apart.
+/// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     is_encrypted: bool,
-    /// With the port, where one was written.
+    /// The host, with the port if the URL has one.
     authority: String,
     port: u16,
     /// The path and the query, as they were written.
@@ -16,10 +16,10 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// Takes a URL apart: `http://HOST[:PORT][/PATH]` or `https://…`.
+    /// Parses a URL: `http://HOST[:PORT][/PATH]` or `https://…`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message for the user.
     pub(super) fn parse(text: &str) -> Result<Url, String> {
         let (scheme, rest) = text.split_once("://").ok_or("it has to begin with http:// or https://")?;
         let is_encrypted = match scheme {
@@ -32,11 +32,11 @@ impl Url {
         let target = target.split('#').next().unwrap_or_default();
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         if target.contains(|c: char| c.is_ascii_control() || c == ' ') {
-            return Err("a space or a control has to be written with % and two digits".to_owned());
+            return Err("write a space or a control character as % and two hexadecimal digits".to_owned());
         }
         // The last colon, if it is not one inside of an IPv6 address.
         let port = match authority.rsplit_once(':') {
-            Some((_, port)) if !port.contains(']') => port.parse().map_err(|_| "its port is no number")?,
+            Some((_, port)) if !port.contains(']') => port.parse().map_err(|_| "its port is not a number")?,
             _ => {
                 if is_encrypted {
                     443
@@ -71,10 +71,10 @@ impl Url {
     }
 }
 
-/// The words of a line; quotes, single or double, hold one together.
+/// Splits a line into words. Single or double quotes join several words.
 ///
 /// # Errors
-/// A quote that does not end.
+/// A quote is not closed.
 pub(super) fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -92,7 +92,7 @@ pub(super) fn words(line: &str) -> Result<Vec<String>, String> {
         }
     }
     if quote.is_some() {
-        return Err(format!("a quote does not end: {line}"));
+        return Err(format!("a quote is not closed: {line}"));
     }
     words.extend(word);
     Ok(words)

@@ -126,7 +126,7 @@ impl Report<'_> {
         let (start, end) = (usize::try_from(span.start).ok()?, usize::try_from(span.end).ok()?);
         let text = printable(self.sources.text(span.file).get(start..end)?).replace("\\x0A", " ");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        // What lies beside the main file is named as the configuration names it.
+        // What lies next to the main file is named as the configuration names it.
         let path = self.sources.path(span.file);
         let path = path.strip_prefix(self.directory).unwrap_or(path);
         let file = printable(path.as_os_str().as_encoded_bytes());

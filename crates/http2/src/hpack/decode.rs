@@ -1,4 +1,4 @@
-//! Reading blocks of fields.
+//! Decodes field blocks.
 
 use super::table::{DynamicTable, STATIC};
 use super::{Malformed, huffman, integer};
@@ -7,17 +7,17 @@ use crate::HeaderList;
 /// How often a block may resize the table (RFC 7541, section 4.2).
 const RESIZES_MAX: u32 = 2;
 
-/// How many times as long as it should be a list of fields may be that is read on.
+/// A field list may exceed its limit by this factor and is still read to its end.
 const TOLERANCE: usize = 4;
 
-/// Reads blocks of fields, one after the other.
+/// Decodes the field blocks of a connection in their order.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: DynamicTable,
-    /// How large the table may be, as our settings allow, in bytes.
+    /// The largest table that our settings allow, in bytes.
     allowed: usize,
-    /// Whether it reads what a server sends. A client that sends too much loses its connection; that of a server has the
-    /// requests of others on it.
+    /// Whether the peer is a server. If a client sends too much, its connection is closed. A connection to a server carries
+    /// requests of other clients, so it is kept.
     is_lenient: bool,
 }
 
@@ -33,13 +33,13 @@ impl Decoder {
         Decoder { table: DynamicTable::new(table_size), allowed: table_size, is_lenient: false }
     }
 
-    /// The same, which reads a list on that is too large, up to [`TOLERANCE`] times its size, and accepts a text that is
-    /// padded by a whole byte of ones. Some servers send that.
+    /// The same for a connection to a server. It reads a list that is too large, up to [`TOLERANCE`] times the limit, and
+    /// accepts a text that is padded by a whole byte of ones, because some servers send that.
     pub(crate) fn lenient(self) -> Decoder {
         Decoder { is_lenient: true, ..self }
     }
 
-    /// Whether a list that is too large was read to its end, so that the table is what the peer takes it for.
+    /// Whether a list that is too large was read to its end, so that both sides have the same table.
     pub(crate) fn tolerates(&self, list: &HeaderList) -> bool {
         !list.is_too_large() || (self.is_lenient && !list.is_longer_by(TOLERANCE))
     }
@@ -49,8 +49,8 @@ impl Decoder {
         self.table.memory()
     }
 
-    /// Reads a whole block into a list. The rest of a block is not read whose list is too large to be tolerated: a few bytes
-    /// of it may stand for much more, and the connection ends.
+    /// Decodes a whole block into a list. If the list is too large to be tolerated, the rest of the block is not read,
+    /// because a few bytes can stand for a much longer list; the connection must then be closed.
     pub(crate) fn decode(&mut self, block: &[u8], list: &mut HeaderList) -> Result<(), Malformed> {
         let (mut rest, mut resizes) = (block, 0);
         while let Some(&first) = rest.first() {

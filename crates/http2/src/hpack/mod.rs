@@ -9,7 +9,7 @@ mod table;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, Indexing, plain_field, static_field};
 
-/// Why a block cannot be read. The state of the decoder is lost with it.
+/// Why a block cannot be decoded. The decoder cannot be used after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// The block ends in the middle of a field.
@@ -20,7 +20,7 @@ pub(crate) enum Malformed {
     Huffman,
     /// An index has no entry.
     Index,
-    /// The table is resized beyond what was allowed, or in the wrong place.
+    /// The table is resized beyond its limit, or in the wrong place.
     Resize,
 }
 

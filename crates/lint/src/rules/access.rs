@@ -40,7 +40,7 @@ pub(crate) static REFERER_NONE: Rule = Rule {
     check: |tree| {
         tree.named("valid_referers")
             .filter(|spot| {
-                // Beside files it is a courtesy; in front of an application it is taken for a protection.
+                // Next to files it is a courtesy; in front of an application it is taken for a protection.
                 let passes = |name: &str| spot.siblings().iter().any(|node| node.is(name));
                 passes("proxy_pass") || passes("fastcgi_pass")
             })

@@ -131,7 +131,7 @@ pub(crate) static ORIGIN_PATTERN: Rule = Rule {
             tree.named("map").filter(|spot| spot.node.arg(0).is_some_and(|word| word.is("$http_origin")))
         {
             for entry in spot.node.children() {
-                // An entry that gives nothing trusts nobody.
+                // An empty entry trusts no peer.
                 let gives = entry.arg(0).is_some_and(|word| !word.text.is_empty() && !word.is("0"));
                 let pattern = entry.name.as_str().and_then(|name| name.strip_prefix('~'));
                 let pattern = pattern.map(|pattern| pattern.strip_prefix('*').unwrap_or(pattern));

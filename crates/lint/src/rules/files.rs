@@ -1,4 +1,4 @@
-//! Files: roots, aliases, what is tried.
+//! Rules about files: `root`, `alias`, `try_files`.
 
 use crate::tree::{Place, Spot, children, has, has_deep, place};
 use crate::{Found, Rule};
@@ -71,7 +71,7 @@ pub(crate) static ALIAS_WITHOUT_CAPTURE: Rule = Rule {
                     target.ends_with('/') && !target.contains('$') && !has_deep(location, "try_files");
                 let answers = has(location, "return") || has(location, "deny");
                 (is_lost && !answers).then(|| {
-                    let fix = "capture the rest of the URI in the pattern, and put it behind the alias";
+                    let fix = "capture the rest of the URI in the pattern, and append it to the alias";
                     Found::at(spot.node, format!("every URI here is \"{target}\""), fix)
                 })
             })
@@ -94,9 +94,8 @@ pub(crate) static TRY_FILES_LAST: Rule = Rule {
                 let last = spot.node.args.last()?;
                 let is_uri = last.is("$uri") || last.is("$uri/");
                 is_uri.then(|| {
-                    let text = format!(
-                        "a file that is missing is looked for at \"{last}\" again, and ends with 500"
-                    );
+                    let text =
+                        format!("a missing file redirects to \"{last}\" again and again, and ends with 500");
                     Found::at(spot.node, text, "add =404 at the end").under(last.span)
                 })
             })
@@ -123,14 +122,14 @@ pub(crate) static AUTOINDEX_EVERYWHERE: Rule = Rule {
                 None => false,
             })
             .map(|spot| {
-                let fix = "set it in the location of the directory that is meant";
+                let fix = "set it in the location of that directory";
                 Found::at(spot.node, "every directory without an index is listed", fix)
             })
             .collect()
     },
 };
 
-/// Whether it is more than a listing of files: a server whose only purpose that is says so by being nothing else.
+/// Whether the server does more than list files. A server that only lists files means to do so.
 fn is_a_site(server: &Node) -> bool {
     let passes = ["proxy_pass", "fastcgi_pass", "index", "try_files"];
     passes.iter().any(|name| has_deep(server, name)) || children(server, "location").next().is_none()
@@ -159,7 +158,7 @@ fn root_in_one(spot: &Spot<'_>) -> Option<Found> {
     Some(Found::at(root, text, "move it to the server"))
 }
 
-/// Whether a location certainly sends files, and does not say from where.
+/// Whether a location certainly sends files, and has no `root`.
 fn sends_files(location: &Node) -> bool {
     let elsewhere = ["root", "alias", "return", "deny", "rewrite", "internal", "stub_status", "empty_gif"];
     let is_elsewhere = |node: &Node| {
@@ -192,20 +191,20 @@ pub(crate) static HIDDEN_FILES: Rule = Rule {
             .filter(|spot| has(spot.node, "root") && has_deep(spot.node, "fastcgi_pass") && !hides(spot.node))
             .filter_map(|spot| {
                 let root = children(spot.node, "root").next()?;
-                // A directory that is made to be public holds nothing else.
+                // A directory called public contains only public files.
                 let path = root.arg(0)?.as_str()?;
                 let is_public = ["/public", "/web", "/pub", "/htdocs", "/html", "/webroot"].iter();
                 let is_public = is_public.clone().any(|end| path.trim_end_matches('/').ends_with(end));
                 (!is_public).then(|| {
                     let fix = "location ~ /\\.(?!well-known) { deny all; }";
-                    Found::at(root, "nothing keeps hidden files from being fetched", fix)
+                    Found::at(root, "hidden files can be fetched", fix)
                 })
             })
             .collect()
     },
 };
 
-/// Whether any location or condition is about names that begin with a dot.
+/// Whether any location or condition matches names that begin with a dot.
 fn hides(block: &Node) -> bool {
     block.children().iter().any(|node| {
         let about = node.args.iter().filter_map(|word| word.as_str());
@@ -217,7 +216,7 @@ fn hides(block: &Node) -> bool {
 fn is_about_hidden(text: &str) -> bool {
     ["/\\.", "/(\\.", "|\\.", "(\\.", "/?\\.", "^\\."].iter().any(|start| {
         text.match_indices(start).any(|(at, _)| {
-            // `\.(css|js)` and `\.php` are about endings.
+            // `\.(css|js)` and `\.php` match extensions, not hidden files.
             let behind = text[at + start.len()..].chars().next();
             start.starts_with('/')
                 || behind.is_none_or(|c| !c.is_ascii_alphanumeric() || text.contains("git"))

@@ -13,7 +13,7 @@ mod tls;
 
 use crate::Rule;
 
-/// All rules, by what they are about.
+/// All rules, grouped by topic.
 pub(crate) static ALL: &[&Rule] = &[
     &files::ALIAS_TRAVERSAL,
     &files::ALIAS_WITHOUT_SLASH,

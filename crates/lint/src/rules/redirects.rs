@@ -80,7 +80,7 @@ pub(crate) static IF_WITH_MORE: Rule = Rule {
                 let safe =
                     ["return", "rewrite", "set", "break", "access_log", "limit_rate", "limit_rate_after"];
                 let odd = spot.node.children().iter().find(|node| !safe.iter().any(|name| node.is(name)))?;
-                // What answers at once has all that stands beside it.
+                // A directive that answers at once has the settings of its level.
                 if has(spot.node, "return") {
                     return None;
                 }

@@ -40,11 +40,7 @@ fn no_default(tree: &Tree<'_>) -> Vec<Found> {
         }
         let name = names(first.node).into_iter().next().unwrap_or_default();
         let text = format!("\"{name}\" answers for all unknown hosts at {address}, because it comes first");
-        found.push(Found::at(
-            first.node,
-            text,
-            format!("listen {address} default_server; where that is meant"),
-        ));
+        found.push(Found::at(first.node, text, format!("listen {address} default_server;")));
     }
     found
 }

@@ -67,21 +67,21 @@ pub static MODULE: Module = Module {
 pub(crate) static ORDER: Directive<Limited> = in_file(Directive::new("Order", parse_order))
     .args(Arity::Exactly(1))
     .slot("htaccess order")
-    .help("Which of `Allow` and `Deny` counts last, and what becomes of those that neither names.");
+    .help("Whether `Allow` or `Deny` counts last, and the default for other clients.");
 
 /// `Allow from WHO …`
 pub(crate) static ALLOW: Directive<Limited> =
     in_file(Directive::new("Allow", |args, loading| Ok(limited(loading, Line::Allow(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
-        .help("Lets in all, addresses, networks, or requests with a variable of the environment.");
+        .help("Allows all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Deny from WHO …`
 pub(crate) static DENY: Directive<Limited> =
     in_file(Directive::new("Deny", |args, loading| Ok(limited(loading, Line::Deny(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
-        .help("Keeps out all, addresses, networks, or requests with a variable of the environment.");
+        .help("Denies all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Satisfy All | Any`
 pub(crate) static SATISFY: Directive<bool> = in_file(Directive::new("Satisfy", parse_satisfy))
@@ -105,7 +105,7 @@ pub(crate) enum Line {
 /// Whom a rule names.
 #[derive(Clone, Debug)]
 pub(crate) enum Who {
-    /// Everybody.
+    /// All clients.
     All,
     /// Clients of a network.
     Network(IpNet),
@@ -130,7 +130,7 @@ fn parse_satisfy(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
     args.value(0, |word| choice(word, &[("all", false), ("any", true)]))
 }
 
-/// Names of hosts are not looked up; what is not understood is an error, so that nobody passes.
+/// Names of hosts are not looked up; an unknown word is an error, so all requests are denied.
 fn parse_who(args: &Args<'_>) -> Result<Vec<Who>, Diagnostic> {
     let (Some(from), names) = (args.words().first(), args.words().get(1..).unwrap_or_default()) else {
         return Err(args.error("has no \"from\""));

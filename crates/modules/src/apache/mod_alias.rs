@@ -59,7 +59,7 @@ pub(crate) static REDIRECT: Directive<Redirect> =
     in_file(Directive::new("Redirect", |args, loading| parse(args, loading, None, false)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
-        .help("Redirects a path and all below it.");
+        .help("Redirects a path and all paths below it.");
 
 /// `RedirectMatch [STATUS] PATTERN [URL]`
 pub(crate) static REDIRECT_MATCH: Directive<Redirect> =

@@ -61,7 +61,7 @@ pub(crate) static DIRECTORY_INDEX: Directive<Vec<Template>> =
 pub(crate) static DIRECTORY_SLASH: Directive<bool> =
     in_file(Directive::new("DirectorySlash", |args, _| args.value(0, value::flag)))
         .args(Arity::AtLeast(1))
-        .help("Whether a directory without its slash is redirected to the path with it.");
+        .help("Whether a directory without a final slash is redirected to the path with it.");
 
 /// `FallbackResource PATH | disabled`
 pub(crate) static FALLBACK_RESOURCE: Directive<Option<Box<[u8]>>> =

@@ -61,7 +61,7 @@ pub static MODULE: Module = Module {
 pub(crate) static ACTIVE: Directive<bool> =
     in_file(Directive::new("ExpiresActive", |args, _| args.value(0, value::flag)))
         .args(Arity::Flag)
-        .help("Whether responses say when they are stale.");
+        .help("Whether responses say when they expire.");
 
 /// `ExpiresByType TYPE TIME`
 pub(crate) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("ExpiresByType", |args, _| {
@@ -71,13 +71,13 @@ pub(crate) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("Expi
     })
 }))
 .args(Arity::AtLeast(2))
-.help("When content of a media type is stale.");
+.help("When content of a media type expires.");
 
 /// `ExpiresDefault TIME`
 pub(crate) static DEFAULT: Directive<Age> =
     in_file(Directive::new("ExpiresDefault", |args, _| parse_age(args, args.words())))
         .args(Arity::AtLeast(1))
-        .help("When all other content is stale.");
+        .help("When content of all other media types expires.");
 
 /// When content of a media type is stale.
 #[derive(Clone, Debug)]

@@ -107,7 +107,7 @@ pub(crate) static DEFAULT_LANGUAGE: Directive<Box<[u8]>> =
 
 /// `AddHandler HANDLER EXTENSION …`
 pub(crate) static ADD_HANDLER: Directive<Line> = add("AddHandler", |args, _| parse_add(args, Kind::Handler))
-    .help("Files with these extensions are never sent as they are: a location has to run them.");
+    .help("Files with these extensions are programs: they are run by a location, and never sent.");
 
 /// `RemoveHandler EXTENSION …`
 pub(crate) static REMOVE_HANDLER: Directive<Line> =
@@ -118,7 +118,7 @@ pub(crate) static REMOVE_HANDLER: Directive<Line> =
 pub(crate) static SET_HANDLER: Directive<Box<[u8]>> =
     in_file(Directive::new("SetHandler", |args, _| Ok(args.word(0)?.text.clone())))
         .args(Arity::Exactly(1))
-        .help("What answers for files: PHP, or none, so that no program gets them.");
+        .help("The handler of files: PHP, or `none`.");
 
 /// What an extension says, or does not say any more.
 #[derive(Clone, Debug)]

@@ -59,7 +59,7 @@ static PHP_FLAG: Directive<Setting> = in_all_files(Directive::new("php_flag", pa
 static HTACCESS_PHP: Directive<bool> = Directive::flag("htaccess_php")
     .within(Contexts::SERVER.or(Contexts::LOCATION))
     .default("off")
-    .help("Whether `.htaccess` files may set settings of PHP.");
+    .help("Whether `.htaccess` files may change settings of PHP.");
 
 /// A line of an ini file, with its line end.
 type Setting = Box<[u8]>;

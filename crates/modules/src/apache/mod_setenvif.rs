@@ -94,7 +94,7 @@ pub(crate) static SET_ENV_IF_EXPR: Directive<Arc<Condition>> =
     in_all_files(Directive::new("SetEnvIfExpr", parse_expression))
         .args(Arity::AtLeast(2))
         .slot("SetEnvIf")
-        .help("Sets variables of the environment if an expression holds.");
+        .help("Sets variables of the environment if an expression is true.");
 
 /// A name, and its value; no value takes the variable away.
 type Assignment = (Box<[u8]>, Option<Box<[u8]>>);

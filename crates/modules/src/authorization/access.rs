@@ -68,7 +68,7 @@ pub static ALLOW: Directive<Rule> =
         .within(EVERYWHERE)
         .rule(Inherit::List)
         .slot("access")
-        .help("Lets in the clients of an address, a network, unix: or all.");
+        .help("Allows the clients of an address or a network, of unix:, or all.");
 
 /// `deny ADDRESS`
 pub static DENY: Directive<Rule> =
@@ -76,7 +76,7 @@ pub static DENY: Directive<Rule> =
         .within(EVERYWHERE)
         .rule(Inherit::List)
         .slot("access")
-        .help("Keeps out the clients of an address, a network, unix: or all.");
+        .help("Denies the clients of an address or a network, of unix:, or all.");
 
 /// One rule.
 #[derive(Debug)]

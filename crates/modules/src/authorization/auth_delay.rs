@@ -35,7 +35,7 @@ pub static MODULE: Module =
 pub static AUTH_DELAY: Directive<Duration> = Directive::time("auth_delay")
     .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
     .default("0s")
-    .help("How long an answer with 401 waits.");
+    .help("How long a response with status 401 is delayed.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     view.assign(&AUTH_DELAY, &mut builder.policy.auth_delay);

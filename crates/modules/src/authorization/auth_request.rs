@@ -75,14 +75,14 @@ pub static AUTH_REQUEST: Directive<Option<Vec<u8>>> = Directive::new("auth_reque
 })
 .within(LEVELS)
 .default("off")
-.help("Asks another location whether a request may pass.");
+.help("Asks another location whether a request is allowed.");
 
 /// `auth_request_set $VARIABLE TEXT`
 pub static AUTH_REQUEST_SET: Directive<Assignment> = Directive::new("auth_request_set", Assignment::parse)
     .within(LEVELS)
     .args(Arity::Exactly(2))
     .rule(Rule::List)
-    .help("Sets a variable when the other location has answered.");
+    .help("Sets a variable after the subrequest.");
 
 /// A variable and what it is set to.
 #[derive(Clone, Debug)]

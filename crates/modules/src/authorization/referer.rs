@@ -63,7 +63,7 @@ pub static VALID_REFERERS: Directive<Referers> = Directive::new("valid_referers"
     .within(HERE)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
-    .help("The pages that may link here.");
+    .help("The pages that may link to this location.");
 
 /// `referer_hash_max_size NUMBER`
 pub static REFERER_HASH_MAX_SIZE: Directive<u64> = Directive::number("referer_hash_max_size")
@@ -138,7 +138,7 @@ fn entry(args: &Args<'_>, word: &Word) -> Result<Entry, Diagnostic> {
 /// No host is longer.
 const HOST_MAX: usize = 256;
 
-/// Who may link to a scope.
+/// The pages that may link to a scope.
 #[derive(Default)]
 struct Valid {
     none: bool,

@@ -58,7 +58,7 @@ const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LO
 pub static SECURE_LINK: Directive<Template> =
     Directive::new("secure_link", |args, loading| loading.template(args.word(0)?))
         .within(EVERYWHERE)
-        .help("The checksum of a link, and behind a comma when it ends.");
+        .help("The checksum of a link, and after a comma its time of expiry.");
 
 /// `secure_link_md5 TEXT`
 pub static SECURE_LINK_MD5: Directive<Template> =
@@ -124,7 +124,7 @@ fn expires(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     end.inspect(|end| out.extend_from_slice(end)).is_some()
 }
 
-/// `1`, `0` for a link that has ended, nothing for one that is none.
+/// `1` for a valid link, `0` for an expired one, empty for an invalid one.
 fn is_good(exchange: &Exchange, link: &Template, text: &Template) -> Option<Vec<u8>> {
     let link = link.evaluate(exchange);
     let mut parts = link.splitn(2, |&byte| byte == b',');
@@ -144,7 +144,7 @@ fn seconds(text: &[u8]) -> Option<i64> {
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok().filter(|&seconds| seconds > 0)
 }
 
-/// What stands behind the checksum of `/any/CHECKSUM/path`, where that is right.
+/// What stands after the checksum of `/any/CHECKSUM/path`, where that is right.
 fn path<'a>(uri: &'a [u8], secret: &[u8]) -> Option<&'a [u8]> {
     let mut parts = uri.get(1..)?.splitn(3, |&byte| byte == b'/');
     let (_, checksum, path) = (parts.next()?, parts.next()?, parts.next()?);

@@ -108,19 +108,19 @@ pub static LARGE_CLIENT_HEADER_BUFFERS: Directive<(usize, usize)> =
 pub static MAX_HEADERS: Directive<u64> = Directive::number("max_headers")
     .within(SERVERS)
     .default("1000")
-    .help("How many fields a request may have.");
+    .help("How many headers a request may have.");
 
 /// `ignore_invalid_headers on | off`
 pub static IGNORE_INVALID_HEADERS: Directive<bool> = Directive::flag("ignore_invalid_headers")
     .within(SERVERS)
     .default("on")
-    .help("Whether fields with unusual names are ignored.");
+    .help("Whether headers with unusual names are ignored.");
 
 /// `underscores_in_headers on | off`
 pub static UNDERSCORES_IN_HEADERS: Directive<bool> = Directive::flag("underscores_in_headers")
     .within(SERVERS)
     .default("off")
-    .help("Whether an underscore is usual in the name of a field.");
+    .help("Whether names of headers may contain underscores.");
 
 /// `merge_slashes on | off`
 pub static MERGE_SLASHES: Directive<bool> = Directive::flag("merge_slashes")
@@ -150,7 +150,7 @@ pub static CLIENT_BODY_TIMEOUT: Directive<Duration> = Directive::time("client_bo
 pub static CLIENT_BODY_MIN_RATE: Directive<u64> = Directive::size("client_body_min_rate")
     .within(LEVELS)
     .default("0")
-    .help("How many bytes a second a client has to send of a body, beyond `client_body_timeout`; 0 is any number.");
+    .help("The lowest speed of a request body in bytes per second, after `client_body_timeout`; 0 means no limit.");
 
 /// `client_body_buffer_size SIZE`
 pub static CLIENT_BODY_BUFFER_SIZE: Directive<u64> = Directive::size("client_body_buffer_size")

@@ -61,7 +61,7 @@ const SERVERS: Contexts = Contexts::HTTP.or(Contexts::SERVER);
 
 /// `http2 on | off`
 pub static HTTP2: Directive<bool> =
-    Directive::flag("http2").within(SERVERS).default("off").help("Whether clients may speak HTTP/2.");
+    Directive::flag("http2").within(SERVERS).default("off").help("Whether clients may use HTTP/2.");
 
 /// `http2_max_concurrent_streams NUMBER`
 pub static MAX_CONCURRENT_STREAMS: Directive<u64> = Directive::number("http2_max_concurrent_streams")

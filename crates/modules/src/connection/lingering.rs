@@ -36,20 +36,22 @@ pub static LINGERING_CLOSE: Directive<LingeringClose> =
     Directive::new("lingering_close", |args, _| args.value(0, |word| value::choice(word, &CLOSE)))
         .within(LEVELS)
         .default("on")
-        .help("When what a client still sends is read and dropped.");
+        .help("When the server reads and discards what a client still sends.");
 
 const CLOSE: [(&str, LingeringClose); 3] =
     [("off", LingeringClose::Off), ("on", LingeringClose::On), ("always", LingeringClose::Always)];
 
 /// `lingering_time TIME`
-pub static LINGERING_TIME: Directive<Duration> =
-    Directive::time("lingering_time").within(LEVELS).default("30s").help("For how long in all.");
+pub static LINGERING_TIME: Directive<Duration> = Directive::time("lingering_time")
+    .within(LEVELS)
+    .default("30s")
+    .help("How long the server reads on in total.");
 
 /// `lingering_timeout TIME`
 pub static LINGERING_TIMEOUT: Directive<Duration> = Directive::time("lingering_timeout")
     .within(LEVELS)
     .default("5s")
-    .help("For how long after the last piece.");
+    .help("How long the server reads on after the last data of the client.");
 
 /// `reset_timedout_connection on | off`
 pub static RESET_TIMEDOUT_CONNECTION: Directive<bool> = Directive::flag("reset_timedout_connection")

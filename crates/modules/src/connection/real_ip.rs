@@ -57,19 +57,19 @@ const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LO
 pub static SET_REAL_IP_FROM: Directive<Vec<Clients>> = Directive::new("set_real_ip_from", clients)
     .within(EVERYWHERE)
     .rule(Rule::List)
-    .help("A proxy that is trusted to tell its client's address.");
+    .help("A proxy that is trusted to send its client's address.");
 
 /// `real_ip_header FIELD | proxy_protocol`
 pub static REAL_IP_HEADER: Directive<Named> = Directive::new("real_ip_header", parse_header)
     .within(EVERYWHERE)
     .default("X-Real-IP")
-    .help("The field that has the address, or the header of the PROXY protocol.");
+    .help("The header with the address, or `proxy_protocol`.");
 
 /// `real_ip_recursive on | off`
 pub static REAL_IP_RECURSIVE: Directive<bool> = Directive::flag("real_ip_recursive")
     .within(EVERYWHERE)
     .default("off")
-    .help("Whether addresses of trusted proxies are passed over.");
+    .help("Whether addresses of trusted proxies are skipped.");
 
 /// Where a proxy names its client.
 #[derive(Clone)]

@@ -55,8 +55,10 @@ pub static MODULE: Module = Module {
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 /// `send_timeout TIME`
-pub static SEND_TIMEOUT: Directive<Duration> =
-    Directive::time("send_timeout").within(LEVELS).default("60s").help("How long a client may read nothing.");
+pub static SEND_TIMEOUT: Directive<Duration> = Directive::time("send_timeout")
+    .within(LEVELS)
+    .default("60s")
+    .help("How long a client may pause while it reads a response.");
 
 /// `send_min_rate SIZE`
 pub static SEND_MIN_RATE: Directive<u64> = Directive::size("send_min_rate").within(LEVELS).default("0").help(

@@ -34,7 +34,7 @@ pub static SERVER_TOKENS: Directive<bool> = Directive::new("server_tokens", |arg
 })
 .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
 .default("on")
-.help("Whether the server tells its version.");
+.help("Whether responses show the server's version.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     view.assign(&SERVER_TOKENS, &mut builder.policy.server_tokens);

@@ -6,8 +6,6 @@
 //! one that does not accept it. `gzip_vary`, `gzip_proxied`, `gzip_http_version` and `gzip_disable` apply as they do
 //! for `gzip`. [precompressed](precompressed.md) says which file is sent if there are several.
 //!
-//! Fulmar always has this module; nginx has to be built with it.
-//!
 //! nginx: --with-http_gzip_static_module
 //!
 //! ```file html/page.html
@@ -63,4 +61,4 @@ pub static MODULE: Module =
 pub static GZIP_STATIC: Directive<Mode> = Directive::new("gzip_static", precompressed::parse)
     .within(LEVELS)
     .default("off")
-    .help("Whether a file with `.gz` behind its name is sent in place of a file.");
+    .help("Whether the compressed file `NAME.gz` is sent instead of the file.");

@@ -223,7 +223,7 @@ pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
 }
 
 impl Index {
-    /// What becomes of a directory without an index.
+    /// What happens to a directory without an index.
     fn without(&self, exchange: &Exchange, refused: Option<Status>) -> Step {
         match (refused, &self.fallback) {
             (Some(status), _) => Step::Finish(status),
@@ -294,7 +294,7 @@ fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {
     exchange.tell(|| Event::new("index", text()).at(place));
 }
 
-/// The path of an index. A name that a client has a say in must not lead out of the directory.
+/// The path of an index. A name that contains text of a client must not lead out of the directory.
 fn join(exchange: &Exchange, directory: &[u8], name: &[u8]) -> Result<Vec<u8>, Status> {
     if name.contains(&0) || name.split(|&byte| byte == b'/').any(|segment| segment == b"..") {
         return Err(files::map_failed(exchange, contract::MapError::Unsafe));

@@ -131,7 +131,7 @@ struct Asked {
     refused: [bool; 3],
 }
 
-/// A form of files that may stand beside the plain one.
+/// A form of files that may stand next to the plain one.
 struct Form {
     coding: Coding,
     /// Whether it is for clients that do not accept it, too.

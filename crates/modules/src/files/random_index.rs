@@ -4,8 +4,6 @@
 //! location can handle it. It leaves out directories, and files whose names start with a dot. In a directory without
 //! files the index file is served (`index`).
 //!
-//! Fulmar always has this module; nginx has to be built with it.
-//!
 //! nginx: --with-http_random_index_module
 //!
 //! ```file html/quotes/one.txt
@@ -56,7 +54,7 @@ pub static MODULE: Module =
 pub static RANDOM_INDEX: Directive<bool> = Directive::flag("random_index")
     .within(Contexts::LOCATION)
     .default("off")
-    .help("Whether any file of a directory answers for it.");
+    .help("Whether a random file of a directory answers for it.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.get(&RANDOM_INDEX).copied().unwrap_or(false) {
@@ -116,7 +114,7 @@ fn pick(path: &[u8], way: Way) -> Picked {
     if names.is_empty() {
         return Ok(None);
     }
-    // Each hasher has its own keys, which nobody can foresee.
+    // Each hasher has its own random keys.
     let number = usize::try_from(RandomState::new().hash_one(()) >> 1).unwrap_or(0);
     Ok(Some(names.swap_remove(number % names.len())))
 }

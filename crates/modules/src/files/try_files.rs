@@ -169,13 +169,13 @@ impl Tries {
         }
         match &self.files.last {
             Last::Status(status) => {
-                self.tell(exchange, || format!("nothing is there: {}", status.0));
+                self.tell(exchange, || format!("no such file: {}", status.0));
                 Err(*status)
             }
             Last::Target(target) => {
                 let target = self.name(exchange, target)?;
                 self.tell(exchange, || {
-                    format!("nothing is there: goes to \"{}\"", String::from_utf8_lossy(&target))
+                    format!("no such file: goes to \"{}\"", String::from_utf8_lossy(&target))
                 });
                 Ok(go_to(target))
             }
@@ -200,7 +200,7 @@ impl Tries {
         Ok(name)
     }
 
-    /// Makes what was found the URI. The settings beside the content (`.htaccess`) that were chosen for another path do
+    /// Makes what was found the URI. The settings in `.htaccess` files that were chosen for another path do
     /// not count for it: they are chosen again, in the same location.
     fn enter(&self, exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) -> Step {
         if exchange.scope.policy.overlay.is_none() {
@@ -210,7 +210,7 @@ impl Tries {
         let before = exchange.request.path.clone();
         set_path(exchange, name, is_directory);
         if exchange.uri_behind_alias {
-            let message = "\"try_files\" behind an \"alias\" with captures has no path for .htaccess files";
+            let message = "\"try_files\" after an \"alias\" with captures has no path for .htaccess files";
             exchange.log(Level::Error, message);
             return Step::Finish(Status::FORBIDDEN);
         }

@@ -57,7 +57,7 @@ pub static CACHE_API: Directive<Audience> = Directive::new("cache_api", |args, _
 .within(Contexts::LOCATION)
 .args(Arity::Range(0, 1))
 .rule(Rule::Never)
-.help("Lists and removes responses that are kept.");
+.help("Lists and removes cached responses.");
 
 /// How many responses a list has.
 const LIST_MAX: usize = 1000;

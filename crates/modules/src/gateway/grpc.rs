@@ -96,7 +96,7 @@ pub static GRPC_SET_HEADER: Directive<SetField> = Directive::new("grpc_set_heade
     .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
     .args(Arity::Exactly(2))
     .rule(Rule::List)
-    .help("A field of the request that the server gets; an empty value takes it away.");
+    .help("A header of the forwarded request; an empty value removes it.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let directives = Streaming {

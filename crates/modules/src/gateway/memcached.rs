@@ -73,7 +73,7 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static MEMCACHED_PASS: Directive<(Pass, Template)> = Directive::new("memcached_pass", parse_pass)
     .within(Contexts::LOCATION.or(Contexts::LOCATION_IF))
     .rule(Rule::Unnamed)
-    .help("The memcached that is asked: an address, `unix:PATH`, or the name of an `upstream`.");
+    .help("The memcached server: an address, `unix:PATH`, or the name of an `upstream`.");
 
 /// `memcached_gzip_flag NUMBER`
 pub static MEMCACHED_GZIP_FLAG: Directive<u64> = Directive::number("memcached_gzip_flag")
@@ -86,7 +86,7 @@ pub static MEMCACHED_NEXT_UPSTREAM: Directive<Failures> = Directive::new("memcac
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
     .default("error timeout")
-    .help("After which failures another server is asked: `error`, `timeout`, `invalid_response`, `not_found`, `off`.");
+    .help("After which failures the next server is tried: `error`, `timeout`, `invalid_response`, `not_found`, `off`.");
 
 static SCHEMES: [Scheme; 1] = [Scheme { prefix: "memcached://", is_written: false, is_secure: false }];
 

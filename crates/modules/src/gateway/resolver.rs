@@ -97,7 +97,7 @@ const PORT: u16 = 53;
 pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", parse)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
-    .help("The name servers that are asked for host names in variables, how long their answers are valid, and for which addresses they are asked.");
+    .help("The name servers for host names in variables, how long their answers are valid, and the families of addresses.");
 
 /// `resolver_timeout TIME`
 pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_timeout")

@@ -82,7 +82,7 @@ pub static TUNNEL_PASS: Directive<Pass> = Directive::new("tunnel_pass", parse_pa
     .within(Contexts::SERVER.or(Contexts::LOCATION).or(Contexts::LOCATION_IF))
     .args(Arity::Range(0, 1))
     .rule(Rule::Unnamed)
-    .help("The server that a tunnel leads to: an address, `unix:PATH`, or an `upstream`; by default the one that the client names.");
+    .help("The server of the tunnel: an address, `unix:PATH`, or an `upstream`; by default the one in the request.");
 
 /// `tunnel_next_upstream FAILURE …`
 pub static TUNNEL_NEXT_UPSTREAM: Directive<Failures> =
@@ -91,13 +91,13 @@ pub static TUNNEL_NEXT_UPSTREAM: Directive<Failures> =
         .args(Arity::AtLeast(1))
         .rule(Rule::List)
         .default("error timeout")
-        .help("After which failures another server is asked: `error`, `timeout`, `off`.");
+        .help("After which failures the next server is tried: `error`, `timeout`, `off`.");
 
 /// `tunnel_send_lowat SIZE`
 pub static TUNNEL_SEND_LOWAT: Directive<u64> = Directive::size("tunnel_send_lowat")
     .within(LEVELS)
     .default("0")
-    .help("Nothing: the system decides when it takes more to send.");
+    .help("Accepted; the kernel decides when it takes more data.");
 
 const FAILURES: [(&str, Failures); 3] =
     [("error", Failures::ERROR), ("timeout", Failures::TIMEOUT), ("off", Failures::OFF)];
@@ -133,7 +133,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// Opens no tunnel, because no rule says who may have one.
+/// Opens no tunnel, because no access rule limits the clients.
 struct Closed;
 
 impl Handler for Closed {
@@ -143,7 +143,7 @@ impl Handler for Closed {
         }
         let rules = "\"allow\", \"deny\", \"auth_basic\" or \"auth_request\"";
         exchange
-            .log(Level::Error, &format!("\"tunnel_pass\" is closed because no {rules} says who may use it"));
+            .log(Level::Error, &format!("\"tunnel_pass\" is closed, because no {rules} limits the clients"));
         Step::Finish(Status::FORBIDDEN)
     }
 }

@@ -118,19 +118,19 @@ pub static UWSGI_PARAM: Directive<Param> = Directive::new("uwsgi_param", params:
 pub static UWSGI_STRING: Directive<Box<[u8]>> =
     Directive::new("uwsgi_string", |args, _| Ok(args.word(0)?.text.clone()))
         .within(LEVELS)
-        .help("What follows the parameters in the block that the application gets.");
+        .help("The string after the parameters in the uwsgi block.");
 
 /// `uwsgi_modifier1 NUMBER`
 pub static UWSGI_MODIFIER1: Directive<u64> = Directive::new("uwsgi_modifier1", parse_modifier)
     .within(LEVELS)
     .default("0")
-    .help("The first modifier of the block, which tells uWSGI what to do with it.");
+    .help("The first modifier of the uwsgi block, which selects the plugin.");
 
 /// `uwsgi_modifier2 NUMBER`
 pub static UWSGI_MODIFIER2: Directive<u64> = Directive::number("uwsgi_modifier2")
     .within(LEVELS)
     .default("0")
-    .help("The second modifier of the block.");
+    .help("The second modifier of the uwsgi block.");
 
 static SCHEMES: [Scheme; 2] = [
     Scheme { prefix: "uwsgi://", is_written: true, is_secure: false },

@@ -80,7 +80,7 @@ pub static LIMIT_CONN: Directive<Limit> = Directive::new("limit_conn", |args, _|
 pub static LIMIT_CONN_STATUS: Directive<Status> = Directive::new("limit_conn_status", parse_status)
     .within(LEVELS)
     .default("503")
-    .help("The answer to a request beyond the limit.");
+    .help("The status of a response to a request above the limit.");
 
 /// `limit_conn_log_level info | notice | warn | error`
 pub static LIMIT_CONN_LOG_LEVEL: Directive<Level> = Directive::new("limit_conn_log_level", parse_level)
@@ -92,7 +92,7 @@ pub static LIMIT_CONN_LOG_LEVEL: Directive<Level> = Directive::new("limit_conn_l
 pub static LIMIT_CONN_DRY_RUN: Directive<bool> = Directive::flag("limit_conn_dry_run")
     .within(LEVELS)
     .default("off")
-    .help("Whether requests are only counted, and nothing is done.");
+    .help("Whether the limit is only logged, and not enforced.");
 
 /// What `limit_conn_zone` defines.
 pub struct DefinedZone(Arc<Zone>);
@@ -184,7 +184,7 @@ struct Counts {
     capacity_bytes: u64,
 }
 
-/// What nginx spends on a count beside its key, in bytes.
+/// What nginx spends on a count besides its key, in bytes.
 const COUNT_ACCOUNT: usize = 36;
 
 fn cost(key: &[u8]) -> u64 {
@@ -330,7 +330,7 @@ mod tests {
         Site::location(&format!("{ZONES} map 1 $x {{ default $limit_conn_status; }} {text}"))
     }
 
-    /// The request, to be held, and what became of it: `+` or the status, and the variable.
+    /// The request, to be held, and its result: `+` or the status, and the variable.
     fn run(site: &Site, target: &str) -> (Exchange, String) {
         let mut exchange = site.get(target);
         let text = match site.run(Phase::Preaccess, &mut exchange) {

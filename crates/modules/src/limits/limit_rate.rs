@@ -60,13 +60,13 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static LIMIT_RATE: Directive<Amount> = Directive::amount("limit_rate")
     .within(LEVELS)
     .default("0")
-    .help("How many bytes a second a response is sent at; 0 is any number.");
+    .help("The speed of a response in bytes per second; 0 means no limit.");
 
 /// `limit_rate_after SIZE`
 pub static LIMIT_RATE_AFTER: Directive<Amount> = Directive::amount("limit_rate_after")
     .within(LEVELS)
     .default("0")
-    .help("How many bytes go at full speed before the limit counts.");
+    .help("How many bytes are sent at full speed first.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let policy = &mut builder.policy.sending;

@@ -57,7 +57,7 @@ pub static ERROR_LOG: Directive<Use> = Directive::new("error_log", parse)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
     .default("/var/log/fulmar/error.log error")
-    .help("A log of messages, and the least level that it has.");
+    .help("A log of messages, and its lowest level.");
 
 /// `log_not_found on|off`
 pub static LOG_NOT_FOUND: Directive<bool> = Directive::new("log_not_found", |args, _| args.value(0, flag))

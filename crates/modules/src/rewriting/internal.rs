@@ -38,7 +38,7 @@ pub static MODULE: Module =
 pub static INTERNAL: Directive<()> = Directive::new("internal", |_, _| Ok(()))
     .within(Contexts::LOCATION)
     .args(Arity::None)
-    .help("Only internal redirects and subrequests may enter the location; others get 404.");
+    .help("Allows internal redirects and subrequests only; other requests get 404.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     builder.policy.internal = view.get(&INTERNAL).is_some();

@@ -43,7 +43,7 @@ pub static MODULE: Module =
 pub static POST_ACTION: Directive<Box<[u8]>> =
     Directive::new("post_action", |args, _| Ok(args.word(0)?.text.clone()))
         .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(Contexts::LOCATION_IF))
-        .help("The location that a request goes through when its response was sent.");
+        .help("The location that runs after the response was sent.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     builder.policy.post_action = view.get(&POST_ACTION).cloned();

@@ -70,19 +70,19 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static ABSOLUTE_REDIRECT: Directive<bool> = Directive::flag("absolute_redirect")
     .within(LEVELS)
     .default("on")
-    .help("Whether the target becomes an absolute URL.");
+    .help("Whether the target of a redirect becomes an absolute URL.");
 
 /// `server_name_in_redirect on | off`
 pub static SERVER_NAME_IN_REDIRECT: Directive<bool> = Directive::flag("server_name_in_redirect")
     .within(LEVELS)
     .default("off")
-    .help("Whether its host is the first `server_name`.");
+    .help("Whether the host of a redirect is the first `server_name`.");
 
 /// `port_in_redirect on | off`
 pub static PORT_IN_REDIRECT: Directive<bool> = Directive::flag("port_in_redirect")
     .within(LEVELS)
     .default("on")
-    .help("Whether it has the port of the connection.");
+    .help("Whether a redirect contains the port of the connection.");
 
 /// `msie_refresh on | off`
 pub static MSIE_REFRESH: Directive<bool> = Directive::flag("msie_refresh")

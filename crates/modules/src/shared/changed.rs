@@ -31,7 +31,7 @@ struct Changed<C> {
     change: C,
     /// What came out and was not given on yet.
     out: Vec<u8>,
-    /// What has to be waited for behind that.
+    /// What has to be waited for after that.
     waits: Option<Work>,
     is_ended: bool,
 }

@@ -1,4 +1,4 @@
-//! The client behind proxies that are trusted to name it.
+//! Finds the client's address in headers of trusted proxies.
 
 use super::addresses::{Addresses, Painting};
 use contract::Peer;
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::str;
 
-/// Peers whose word about their own client counts.
+/// Peers that are trusted to name their client.
 #[derive(Clone, Debug)]
 pub(crate) struct Trusted {
     networks: Addresses<bool>,
@@ -21,7 +21,7 @@ impl Trusted {
         Trusted { networks: painting.finish(), unix }
     }
 
-    /// Whether the word of this peer counts.
+    /// Whether this peer is trusted.
     pub(crate) fn holds(&self, peer: &Peer) -> bool {
         match peer {
             Peer::Inet(address) => self.networks.get(address.ip()).unwrap_or(false),
@@ -30,8 +30,8 @@ impl Trusted {
     }
 }
 
-/// The client that a trusted peer names: the last address of these field values; recursive, the last one that is not
-/// itself trusted. `None` where the peer is not trusted, or names no address.
+/// The client that a trusted peer names: the last address in these headers; with `recursive`, the last address that is not
+/// trusted itself. `None` if the peer is not trusted, or names no address.
 pub(crate) fn client<'a>(
     peer: &Peer,
     values: impl Iterator<Item = &'a [u8]>,
@@ -58,7 +58,7 @@ pub(crate) fn client<'a>(
     found
 }
 
-/// The last name of a value, and what stands before it, if anything does.
+/// The last name of a value, and the text before it, if any.
 fn last_name(value: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let is_between = |byte: &u8| matches!(byte, b',' | b' ');
     let end = value.iter().rposition(|byte| !is_between(byte)).map_or(0, |at| at + 1);

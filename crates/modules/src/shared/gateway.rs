@@ -85,7 +85,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         None
     }
 
-    /// Whether the answer is none but a change of the protocol.
+    /// Whether the response is a switch of the protocol only.
     fn switches(dialogue: &Self::Dialogue) -> bool {
         let _ = dialogue;
         false
@@ -440,7 +440,7 @@ pub(crate) fn reason(
     text: &[u8],
 ) -> Option<(Status, Cow<'static, [u8]>)> {
     let (text, usual) = (text.trim_ascii(), status.reason().as_bytes());
-    // Most say what everybody says, which takes no memory.
+    // Most values are usual ones, which take no memory.
     let words = || if text == usual { Cow::Borrowed(usual) } else { Cow::Owned(text.to_vec()) };
     exchange.error.is_none().then(|| (status, words()))
 }

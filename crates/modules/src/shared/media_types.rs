@@ -1,4 +1,4 @@
-//! Lists of media types, as `gzip_types` and its kin have them.
+//! Lists of media types, for `gzip_types` and similar directives.
 
 use conf::Diagnostic;
 use contract::{Args, Directive, Loading, View};

@@ -33,7 +33,7 @@ pub(crate) fn clients(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Clie
     Ok(addresses.into_iter().map(|address| Clients::Network(whole(address))).collect())
 }
 
-/// `ADDRESS` or `ADDRESS/BITS`. Bits behind those that count are noted, and cleared.
+/// `ADDRESS` or `ADDRESS/BITS`. Bits after those that count are noted, and cleared.
 pub(crate) fn network(node: &Node, word: &Word, loading: &mut Loading) -> Result<Network, ValueError> {
     let network = cidr(word)?;
     if network.has_low_bits {

@@ -1,4 +1,4 @@
-//! Responses that are stored in files for good while they are sent: `proxy_store` and its kin.
+//! Stores responses in permanent files while they are sent: `proxy_store`, `fastcgi_store` and so on.
 
 use super::files::as_path;
 use contract::{Body, Exchange, FileName, MapError, Outcome, Piece, Pull, Source, Spool, Turn, Work};
@@ -83,7 +83,7 @@ impl Filing {
     /// Gives the file its name, and makes the directories on the way. It may block.
     fn finish(self) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
-            // Who may read a directory may enter it.
+            // A user with the right to read a directory also gets the right to enter it.
             let mode = self.access | 0o300 | ((self.access & 0o444) >> 2);
             DirBuilder::new().recursive(true).mode(mode).create(directory)?;
         }

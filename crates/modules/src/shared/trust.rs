@@ -1,4 +1,4 @@
-//! What a client has a say in, where it should not have the last word.
+//! Warns of values that a client can choose and must not.
 
 use conf::Diagnostic;
 use conf::value::{Part, Template};
@@ -19,8 +19,7 @@ const PATHS: [&str; 3] = ["document_uri", "request_uri", "uri"];
 pub(crate) fn warn_of_choice(args: &Args<'_>, loading: &mut Loading) {
     let Ok(word) = args.word(0) else { return };
     let Some(chooser) = chooser(&word.text) else { return };
-    let message =
-        format!("the client may choose the server that \"{}\" asks, by \"${chooser}\"", args.node.name);
+    let message = format!("the client can choose the server of \"{}\" by \"${chooser}\"", args.node.name);
     let hint = "let a \"map\" choose among the servers that may be asked";
     loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span).hint(hint));
 }

@@ -109,7 +109,7 @@ pub(crate) fn check_names<Z: Named>(directive: &str, zones: &[Written<'_, Z>]) -
     Ok(())
 }
 
-/// The error about a zone that nobody defines.
+/// The error about a zone that is not defined.
 pub(crate) fn unknown(name: &[u8], directive: &str) -> Diagnostic {
     let message = format!("zero size shared memory zone \"{}\"", String::from_utf8_lossy(name));
     Diagnostic::emerg(message).hint(format!("define the zone with {directive}"))

@@ -58,7 +58,7 @@ use contract::{
 use http::Status;
 use std::collections::VecDeque;
 
-/// Content before and behind a response.
+/// Content before and after a response.
 pub static MODULE: Module = Module {
     name: "addition",
     directives: &[&ADD_BEFORE_BODY, &ADD_AFTER_BODY, &ADDITION_TYPES],
@@ -72,13 +72,13 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static ADD_BEFORE_BODY: Directive<Box<[u8]>> =
     Directive::new("add_before_body", |args, _| Ok(args.word(0)?.text.clone()))
         .within(LEVELS)
-        .help("The URI whose content comes before that of the response.");
+        .help("The URI whose response is added before the content.");
 
 /// `add_after_body URI`
 pub static ADD_AFTER_BODY: Directive<Box<[u8]>> =
     Directive::new("add_after_body", |args, _| Ok(args.word(0)?.text.clone()))
         .within(LEVELS)
-        .help("The URI whose content comes behind that of the response.");
+        .help("The URI whose response is added after the content.");
 
 /// `addition_types TYPE … | *`
 pub static ADDITION_TYPES: Directive<Words> = Directive::new("addition_types", media_types::parse)
@@ -134,7 +134,7 @@ enum Part {
     Body(Body),
 }
 
-/// The parts, one behind the other; a URI is asked for when those before it were taken.
+/// The parts, one after the other; a URI is asked for when those before it were taken.
 struct Joined {
     parts: VecDeque<Part>,
     has_failed: bool,

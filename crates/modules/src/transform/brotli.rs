@@ -87,7 +87,7 @@ pub static MODULE: Module = Module {
 pub static BROTLI: Directive<bool> = Directive::flag("brotli")
     .within(LEVELS.or(Contexts::LOCATION_IF))
     .default("off")
-    .help("Whether responses are compressed for clients that accept it.");
+    .help("Whether responses are compressed for clients that accept this coding.");
 
 /// `brotli_types TYPE … | *`
 pub static BROTLI_TYPES: Directive<Words> = Directive::new("brotli_types", media_types::parse)
@@ -129,7 +129,7 @@ pub static BROTLI_BUFFERS: Directive<()> = Directive::new("brotli_buffers", pars
 pub static BROTLI_STATIC: Directive<Mode> = Directive::new("brotli_static", precompressed::parse)
     .within(LEVELS)
     .default("off")
-    .help("Whether a file with `.br` behind its name is sent in place of a file.");
+    .help("Whether the compressed file `NAME.br` is sent instead of the file.");
 
 const QUALITY_MAX: u64 = 11;
 const QUALITY: u8 = 6;

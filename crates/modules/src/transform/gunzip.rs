@@ -10,8 +10,6 @@
 //! the error log says so. At most 64 KB of decompressed content are in memory for a connection. `gunzip_buffers` is
 //! checked and has no effect.
 //!
-//! Fulmar always has this module; nginx has to be built with it.
-//!
 //! nginx: --with-http_gunzip_module
 //!
 //! ```conf
@@ -77,7 +75,7 @@ pub static MODULE: Module = Module {
 pub static GUNZIP: Directive<bool> = Directive::flag("gunzip")
     .within(LEVELS)
     .default("off")
-    .help("Whether compressed content is uncompressed for clients that cannot read it.");
+    .help("Whether compressed content is decompressed for clients that do not accept gzip.");
 
 /// `gunzip_buffers NUMBER SIZE`
 pub static GUNZIP_BUFFERS: Directive<()> = Directive::new("gunzip_buffers", parse_buffers)

@@ -239,7 +239,7 @@ fn parse(list: &[u8], length: u64, most: u32) -> Asked {
     if parts.len() > 1 && (total > length || costly) { Asked::Whole } else { Asked::Parts(parts) }
 }
 
-/// The first byte of a range and the one behind its last, cut to the length of the content; `None` where
+/// The first byte of a range and the one after its last, cut to the length of the content; `None` where
 /// it is no range.
 fn bounds(text: &[u8], length: u64) -> Option<(u64, u64)> {
     let text = spaces(text);

@@ -90,7 +90,7 @@ pub static MODULE: Module = Module {
 pub static ZSTD: Directive<bool> = Directive::flag("zstd")
     .within(LEVELS.or(Contexts::LOCATION_IF))
     .default("off")
-    .help("Whether responses are compressed for clients that accept it.");
+    .help("Whether responses are compressed for clients that accept this coding.");
 
 /// `zstd_types TYPE … | *`
 pub static ZSTD_TYPES: Directive<Words> = Directive::new("zstd_types", media_types::parse)
@@ -123,13 +123,13 @@ pub static ZSTD_BUFFERS: Directive<()> = Directive::new("zstd_buffers", parse_bu
 /// `zstd_dict_file FILE`
 pub static ZSTD_DICT_FILE: Directive<Dictionary> = Directive::new("zstd_dict_file", parse_dictionary)
     .within(Contexts::HTTP)
-    .help("A dictionary that clients have, too.");
+    .help("A dictionary that clients must have, too.");
 
 /// `zstd_static on | off | always`
 pub static ZSTD_STATIC: Directive<Mode> = Directive::new("zstd_static", precompressed::parse)
     .within(LEVELS)
     .default("off")
-    .help("Whether a file with `.zst` behind its name is sent in place of a file.");
+    .help("Whether the compressed file `NAME.zst` is sent instead of the file.");
 
 fn parse_dictionary(args: &Args<'_>, loading: &mut Loading) -> Result<Dictionary, Diagnostic> {
     let word = args.word(0)?;

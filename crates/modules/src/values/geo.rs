@@ -71,7 +71,7 @@ pub static GEO: Directive<()> = Directive::new("geo", parse)
     .repeats()
     .help("Defines a variable by a table of addresses.");
 
-/// nginx looks this address up for what is none.
+/// nginx looks up this address for a text that is not an address.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
 
 fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {

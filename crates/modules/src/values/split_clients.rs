@@ -49,7 +49,7 @@ pub static SPLIT_CLIENTS: Directive<()> = Directive::new("split_clients", parse)
     .block(Arity::Exactly(2))
     .rule(Rule::Never)
     .repeats()
-    .help("Defines a variable whose value each part of the clients has its own of.");
+    .help("Defines a variable with a different value for each part of the clients.");
 
 /// All hashes, in hundredths of a percent.
 const WHOLE: u32 = 10_000;

@@ -75,7 +75,7 @@ impl Closing {
             LingeringClose::Off => false,
         };
         io.stream.say_goodbye();
-        // Closing alone would drop what was held back where the client has sent what nobody reads.
+        // If the client has sent more than was read, the kernel answers `close` alone with a reset, and drops the held bytes.
         let ends = linger || io.is_held;
         ends && io.stream.shutdown_write().is_ok() && linger
     }

@@ -27,7 +27,7 @@ pub(super) enum Stage {
     Over,
 }
 
-/// What became of a request.
+/// What happened to a request.
 #[derive(Default)]
 pub(super) enum Fate {
     /// The connection waits for the next request.

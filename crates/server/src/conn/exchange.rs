@@ -42,7 +42,7 @@ impl Read {
     }
 }
 
-/// Fields whose values nobody should find in a log.
+/// Fields whose values must not be logged.
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// A request with a text that grew past this is not kept, in bytes.
@@ -161,7 +161,7 @@ fn understand(io: &Io, pooled: &mut PooledRequest, line_known: bool) {
     let head = &request.flow.exchange.request.head;
     match line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
         true => find_host(head, target),
-        // What was understood of a target that is none is nobody's URI.
+        // An invalid target is not a URI, even if a part of it was parsed.
         false => *target = Target::default(),
     }
 }

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use wire::{Timer, Transport};
 
-/// Content from this many bytes on is sent from where it is; less is copied behind the head.
+/// Content from this many bytes on is sent from where it is; less is copied after the head.
 const SENT_IN_PLACE: usize = 16 * 1024;
 
 /// How much of a file is read at once where `sendfile` is off.
@@ -129,7 +129,7 @@ impl Http1<'_> {
         }
     }
 
-    /// Sends some of the file behind the output.
+    /// Sends some of the file after the output.
     fn send_part(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent> {
         let Some(part) = &mut self.message.part else { return Ok(Sent::All) };
         if part.offset >= part.end {

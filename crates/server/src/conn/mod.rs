@@ -256,7 +256,7 @@ impl Future for Connection {
     }
 }
 
-/// What became of a state.
+/// What happened to a state.
 enum Polled {
     Next(State),
     Pending(State),

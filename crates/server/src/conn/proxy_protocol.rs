@@ -1,5 +1,5 @@
 //! The start of a connection to an address with `proxy_protocol`: a header in which the proxy in front tells whose
-//! connection it passes on. A handshake, where there is one, comes behind it.
+//! connection it passes on. A handshake, where there is one, comes after it.
 
 use super::{Input, Io};
 use contract::PassedConnection;
@@ -52,7 +52,7 @@ impl Io {
         }
     }
 
-    /// Goes on behind the header.
+    /// Goes on after the header.
     fn pass(&mut self, passed: Option<PassedConnection>) {
         self.awaits_proxy_header = false;
         // Nothing but this connection knows of it before the first request.

@@ -18,7 +18,7 @@ pub(crate) struct Serving {
     pooled: Box<PooledRequest>,
 }
 
-/// What becomes of a connection whose request is over.
+/// What happens to a connection whose request is over.
 pub(crate) enum Served {
     /// It waits for the next request.
     Kept,
@@ -35,7 +35,7 @@ impl Serving {
         Serving { io, pooled }
     }
 
-    /// Goes on; ready with what becomes of the connection.
+    /// Goes on; ready with what happens to the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
         let polled = self.poll_stages(cx);
         if polled.is_pending() {

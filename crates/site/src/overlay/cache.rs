@@ -1,4 +1,4 @@
-//! What a thread knows of compiled files, so that nobody waits for a lock. The files are kept by [`store`].
+//! A thread's own cache of compiled files, which needs no lock. [`store`] keeps the files.
 
 use super::chain::{Chain, Failure};
 use super::files::{File, Files};

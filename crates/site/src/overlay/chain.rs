@@ -293,7 +293,7 @@ fn shown(error: &Diagnostic, sources: &Sources) -> String {
     format!("{message}{hint}")
 }
 
-/// Reads a file without waiting for anybody, and notes the stamp of what was read.
+/// Reads a file without blocking on a pipe, and notes the stamp of the file that was read.
 fn read(
     file: &mut File,
     opened: Option<&Arc<std::fs::File>>,
@@ -310,7 +310,8 @@ fn read(
     };
     let metadata = open.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        let message = format!("\"{}\" is not a regular file, so that nobody may pass", file.path.display());
+        let message =
+            format!("\"{}\" is not a regular file, so all requests are denied", file.path.display());
         return Err(refused(message));
     }
     if metadata.len() > FILE_BYTES_MAX {

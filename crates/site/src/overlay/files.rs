@@ -65,7 +65,7 @@ impl Stamp {
     }
 }
 
-/// Looks for the files, one `stat` a directory. The error says why nobody may pass.
+/// Looks for the files, one `stat` a directory. The error says why all requests are denied.
 pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String> {
     let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
@@ -120,7 +120,7 @@ fn is_refused(exchange: &Exchange, directory: &[u8]) -> bool {
 
 /// The line of the log about a file that cannot be looked at.
 pub(super) fn failed(file: &Path, error: &io::Error) -> String {
-    format!("\"{}\" cannot be read, so that nobody may pass ({error})", file.display())
+    format!("\"{}\" cannot be read, so all requests are denied ({error})", file.display())
 }
 
 /// Where in a path its root ends, without the slash.

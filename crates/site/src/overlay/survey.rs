@@ -1,4 +1,4 @@
-//! Looks for what is wrong with the files beside the content before a request does.
+//! Looks for what is wrong with the `.htaccess` files before a request does.
 
 use super::Base;
 use super::chain;
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A root below which files beside the content count.
+/// A root below which `.htaccess` files count.
 #[derive(Clone)]
 pub(crate) struct ServedRoot {
     pub overlay: Overlay,

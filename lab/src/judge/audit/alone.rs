@@ -132,7 +132,7 @@ fn whole_bytes_by_rate(row: &Row<'_>) -> Option<String> {
     })
 }
 
-/// What a tool counted of the content, beside the file that was asked for.
+/// What a tool counted of the content, next to the file that was asked for.
 fn whole_file(row: &Row<'_>) -> Option<String> {
     let (content, file) = (row.content()?, row.file_bytes?);
     if row.published.is_some() || row.get(Figure::Failed).is_some_and(|failed| failed > 0.0) {

@@ -225,7 +225,7 @@ fn tools<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     found
 }
 
-/// Whom else a tool has before or behind this contender by the median, where the other tool has it the other way round.
+/// Whom else a tool has before or after this contender by the median, where the other tool has it the other way round.
 fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
     let median = |like: &Row<'_>, contender: &str| {
         let same = |row: &&Row<'_>| {

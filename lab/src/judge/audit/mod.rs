@@ -1,4 +1,4 @@
-//! The audit: whether figures, published or measured, can be true beside each other. Little's law, lengths that have to
+//! The audit: whether figures, published or measured, can be true together. Little's law, lengths that have to
 //! be whole numbers, heads, percentiles, memory, networks, tools; and whether a publication's conclusions follow from
 //! its own figures.
 

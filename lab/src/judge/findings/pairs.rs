@@ -1,4 +1,4 @@
-//! Two series of figures beside each other, turn by turn.
+//! Two series of figures side by side, turn by turn.
 
 use std::collections::BTreeSet;
 

@@ -15,7 +15,7 @@ const KEPT_MIN: f64 = 3.0;
 /// Where each request has its own connection, each client comes again.
 const SHORT_MIN: f64 = 2.0;
 
-/// About half a second: tools end a block somewhat before or behind its time.
+/// About half a second: tools end a block somewhat before or after its time.
 const SECONDS_MIN: f64 = 0.45;
 
 /// Why nothing can be said of these blocks, if nothing can: of a contender at a place they were too short. Of several, it
@@ -85,7 +85,7 @@ mod tests {
 
     const BETTER: &str = "is = 'better', figure = 'requests_per_s', over = 'b'";
 
-    /// What becomes of a clear lead where both have this length and b so many answers a client.
+    /// What happens to a clear lead where both have this length and b so many answers a client.
     fn lead(load: &str, seconds: f64, answers: f64) -> Verdict {
         let both = [quick("a", 100, seconds, 2.0 * answers), quick("b", 100, seconds, answers)];
         verdict(load, BETTER, &both)

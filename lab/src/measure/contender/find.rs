@@ -31,7 +31,7 @@ impl Found {
     }
 }
 
-/// Folders of programs that are not on everybody's `PATH`.
+/// Folders of programs that may not be on the `PATH`.
 const ADMINISTRATORS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Where `make install` and `make lab` unpack wheels and build programs, below the current folder.

@@ -27,7 +27,7 @@ pub struct Contender {
     pub name: String,
     /// Its name for people.
     pub title: String,
-    /// What it shares with its kin.
+    /// What it shares with its variants.
     pub family: Family,
     /// Whether only a program counts that a package of the system has installed, and none that was fetched.
     installed: bool,
@@ -112,7 +112,7 @@ pub struct Kin {
     includes: Vec<String>,
     #[serde(default)]
     needs: BTreeMap<String, Vec<String>>,
-    /// How it is installed, where that is not how its kin are.
+    /// How it is installed, if that differs from its variants.
     install: Option<String>,
     #[serde(default)]
     values: BTreeMap<String, String>,

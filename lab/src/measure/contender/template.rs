@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 /// How deep values may name other values.
 const DEPTH: usize = 4;
 
-/// Puts values in the place of their names, also within values. Fails at a name that has no value.
+/// Replaces names by values, also within values. Fails at a name that has no value.
 pub(crate) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut text = text.to_owned();
     for _ in 0..DEPTH {

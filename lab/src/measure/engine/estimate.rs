@@ -9,7 +9,7 @@ use crate::model::order::{Amount, ToolName};
 /// To start a contender, and to see that it answers.
 const START_S: f64 = 0.5;
 
-/// Beside the tool's time: to start it, and to look at the contender before and afterwards.
+/// Next to the tool's time: to start it, and to look at the contender before and afterwards.
 const BLOCK_S: f64 = 0.17;
 
 /// To look at idle connections, once they are open.

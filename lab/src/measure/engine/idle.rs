@@ -183,7 +183,7 @@ impl Generator {
         })
     }
 
-    /// Closes all connections, and says what became of them.
+    /// Closes all connections, and says the result.
     fn end(&mut self, interrupted: &AtomicBool) -> Result<Point> {
         self.input = None;
         self.says(interrupted, |text| {

@@ -54,7 +54,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// Of what a tool said so many letters are shown.
 const SAID: usize = 400;
 
-/// What a tool may take beside the time that its order says.
+/// What a tool may take besides the time that its order says.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Bench<'_> {

@@ -15,7 +15,7 @@ pub(super) struct Memory {
     used_bytes: f64,
 }
 
-/// What a contender's start cost the machine beside the memory of its processes. Where they use pages of files that
+/// What a contender's start cost the machine besides the memory of its processes. Where they use pages of files that
 /// the machine would give away any time, it is less than nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Idle {

@@ -96,7 +96,7 @@ pub enum Event<'a> {
     Block(&'a Block),
 }
 
-/// Files that a process has open beside its connections.
+/// Files that a process has open besides its connections.
 const RESERVE: u64 = 1000;
 
 /// Repetitions of a quick run.

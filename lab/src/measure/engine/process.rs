@@ -58,7 +58,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // Once it has been waited for, its number may be somebody else's.
+        // After `wait`, the kernel may give its number to another process.
         if let (Some(group), Ok(None)) = (group, self.child.try_wait()) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -7,7 +7,7 @@ use std::process;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The file whose lock says that somebody writes; it holds the number of that process.
+/// The file whose lock says that a process writes; it contains the number of that process.
 const LOCK: &str = "lock";
 
 /// A folder of results that nobody else writes into as long as this is there.
@@ -20,7 +20,7 @@ impl Results {
     /// Makes the folder if it is missing, and takes it. Fails where another command writes into it.
     pub fn take(out: &Path) -> Result<Results> {
         let name = out.display();
-        ensure!(!out.exists() || out.is_dir(), "--out {name}: it is to be a folder for results, and is none");
+        ensure!(!out.exists() || out.is_dir(), "--out {name}: it is not a folder, and results need one");
         fs::create_dir_all(out).with_context(|| format!("--out {name}: making the folder for results"))?;
         let path = out.join(LOCK);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -66,7 +66,7 @@ mod tests {
     fn what_cannot_be_a_folder_is_told() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = Results::take(file.path()).unwrap_err().to_string();
-        assert!(error.contains("a folder for results, and is none"), "{error}");
+        assert!(error.contains("is not a folder"), "{error}");
         let error = format!("{:#}", Results::take(Path::new("/proc/none/none")).unwrap_err());
         assert!(error.contains("--out /proc/none/none: making the folder"), "{error}");
     }

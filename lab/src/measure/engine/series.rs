@@ -204,7 +204,7 @@ impl Series<'_, '_> {
         self.settings.interrupted.load(Ordering::Relaxed)
     }
 
-    /// The contenders of the load, and the twin behind its original.
+    /// The contenders of the load, and the twin after its original.
     pub(super) fn labels(&self) -> Vec<String> {
         let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
         let only = &self.settings.only;
@@ -583,7 +583,7 @@ impl Series<'_, '_> {
         path.with_added_extension("txt")
     }
 
-    /// The tool has the cores behind those of the contenders; where none is left, all.
+    /// The tool has the cores after those of the contenders; where none is left, all.
     fn cores_of_both(&self) -> (Cores, Cores) {
         let all = self.machine.cores;
         let tool = if self.cores < all {

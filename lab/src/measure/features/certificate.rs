@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "stapled.example";
 
 /// A certificate and what its authority says of it.
 pub(super) struct Certificate {
-    /// The certificate, and behind it that of its authority.
+    /// The certificate, and after it that of its authority.
     pub(super) chain: PathBuf,
     /// Its key.
     pub(super) key: PathBuf,

@@ -79,7 +79,7 @@ pub(super) struct Sheet {
     pub(super) command: Vec<String>,
     /// As `Setting`.
     pub(super) expect: String,
-    /// With the files of the probe in the place of its tuned configuration.
+    /// With the files of the probe instead of its tuned configuration.
     pub(super) found: Found,
     behind: Option<Found>,
     place: Place,

@@ -1,4 +1,4 @@
-//! Applications behind a contender that speak the protocols beside FastCGI: SCGI, uwsgi and AJP. Each reads a request
+//! Applications behind a contender that use protocols other than FastCGI: SCGI, uwsgi and AJP. Each reads a request
 //! without content and answers it.
 
 use std::io::{Read, Write};

@@ -60,7 +60,7 @@ pub(super) fn resumption(sheet: &Sheet, log: &Transcript) -> Found {
     for _ in 0..2 {
         let mut stream = handshake(running.address, &configuration, "localhost")?;
         kinds.push(stream.conn.handshake_kind());
-        // What resumes a session comes behind the handshake.
+        // What resumes a session comes after the handshake.
         stream.write_all(b"GET /index.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut answer = Vec::new();
         // Not everyone says good-bye.

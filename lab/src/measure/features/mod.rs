@@ -118,7 +118,7 @@ pub fn probe(found: &[Found], out: &Path, interrupted: &AtomicBool) -> Result<Op
     let folder = out.join("features");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let site = site(&folder)?;
-    // Others stand behind servers, or are there to be measured only.
+    // Others stand after servers, or are there to be measured only.
     let probed: Vec<&Found> =
         found.iter().filter(|one| one.contender.file("features.toml").is_some()).collect();
     let mut matrix =

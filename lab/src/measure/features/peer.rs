@@ -1,4 +1,4 @@
-//! The server behind a contender: a little of HTTP, of WebSocket, of FastCGI and its kin, enough to see that requests arrive.
+//! The server behind a contender: a little of HTTP, WebSocket, FastCGI, uwsgi and SCGI, enough to see that requests arrive.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

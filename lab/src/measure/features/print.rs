@@ -32,7 +32,7 @@ impl Matrix {
         out
     }
 
-    /// For a Markdown page: a table, with what stands behind its words below it.
+    /// For a Markdown page: a table, with what stands after its words below it.
     pub fn markdown(&self) -> String {
         let titles: Vec<String> =
             self.contenders.iter().map(|column| format!("{} {}", column.title, column.version)).collect();

@@ -28,7 +28,7 @@ pub(super) struct Probe {
     pub(super) plain: bool,
     /// Whether it is about TLS.
     pub(super) tls: bool,
-    /// What stands behind the contender.
+    /// What stands after the contender.
     pub(super) peer: Option<Speaks>,
     /// Does it.
     pub(super) run: fn(&Sheet, &Transcript) -> Found,

@@ -1,4 +1,4 @@
-//! Requests that go on while something is done to a contender.
+//! A stream of requests while a contender is reloaded, stopped or otherwise disturbed.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::transcript::Transcript;
 use crate::measure::engine::fetch;
 
-/// What became of them.
+/// The results of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     done: AtomicU64,
@@ -34,7 +34,7 @@ impl Traffic {
         }
     }
 
-    /// Ends it.
+    /// Stops the stream.
     pub(super) fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }

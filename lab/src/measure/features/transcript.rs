@@ -1,4 +1,4 @@
-//! What was said to a contender and what it answered, as it is kept beside the matrix.
+//! What was said to a contender and what it answered, as it is kept next to the matrix.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};

@@ -57,7 +57,7 @@ fn arrives(sheet: &Sheet, running: &Running, log: &Transcript) -> Result<bool> {
         let found: Vec<u32> = in_folder(running.folder()).into_iter().filter(is_new).collect();
         if !found.is_empty() {
             log.note(&format!("processes of the new file: {found:?}"));
-            // What still runs of the other one ends by itself or stays beside it.
+            // What still runs of the other one ends by itself or stays next to it.
             thread::park_timeout(LIMIT / 10);
             return Ok(true);
         }

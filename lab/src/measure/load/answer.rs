@@ -180,7 +180,7 @@ impl Reader {
 }
 
 impl Chunk {
-    /// The place after a byte that is not data. `None` behind the last byte of the answer. RFC 9112, section 7.1.
+    /// The place after a byte that is not data. `None` after the last byte of the answer. RFC 9112, section 7.1.
     fn after(self, byte: u8) -> Result<Option<Chunk>, Malformed> {
         let next = match (self, byte) {
             (Chunk::Size { digits: 1.., size }, b';' | b' ' | b'\t' | b'\r') => Chunk::Extension { size },

@@ -1,9 +1,9 @@
-//! `fulmar-lab load`, the lab's own generator: closed loops as ab, weighttp and wrk have them, and constant rates.
+//! `fulmar-lab load`, the lab's load generator: closed loops, as in ab, weighttp and wrk, and constant rates.
 //!
-//! Each thread has its clients and one epoll; all times come from one clock. In a closed loop a client's next
-//! request follows its answer, so a server that stalls is asked less. At a constant rate (`-R`) requests are due
-//! whatever the server does, and latency counts from when a request was due: a stall shows in every request that
-//! it held up.
+//! Each thread has its clients and one epoll instance; all times come from one clock. In a closed loop a client sends
+//! its next request after the response, so a server that stalls gets fewer requests. At a constant rate (`-R`) each
+//! request has a time at which it is due, whatever the server does. Latency counts from that time, so a stall shows in
+//! every request that it delays.
 
 mod answer;
 mod claims;
@@ -48,13 +48,13 @@ pub struct LoadArguments {
     /// The URL. `http://` may be left out.
     #[arg(required_unless_present = "worker")]
     url: Option<String>,
-    /// Requests in all. Without it and without -d: as many as there are clients.
+    /// Requests in total. Without -n and without -d, each client sends one.
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Clients at once: a number, or a sweep such as `[0-1000 step:10 rounds:3]`.
     #[arg(short, long, default_value = "1")]
     clients: ClientCounts,
-    /// Threads; one a core without it.
+    /// Threads; one for each core by default.
     #[arg(short, long)]
     threads: Option<NonZeroU32>,
     /// Seconds to send requests for, or to hold idle connections.
@@ -63,19 +63,19 @@ pub struct LoadArguments {
     /// Requests a second, at a constant rate. Latency counts from when a request was due.
     #[arg(short = 'R', long)]
     rate: Option<f64>,
-    /// Use connections again.
+    /// Keep connections for further requests.
     #[arg(short, long)]
     keep_alive: bool,
     /// Use IPv6.
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// A field of the request, `Name: value`; again for more.
+    /// A header of the request, `Name: value`; may be repeated.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     fields: Vec<String>,
     /// Different requests: `{number}` in the URL and in fields stands for each number below this one, in a mixed order.
     #[arg(long)]
     numbers: Option<NonZeroU32>,
-    /// Bytes of content in each request, which is a POST then.
+    /// Bytes of content in each request, which makes it a POST.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(..=BODY_BYTES_MAX))]
     body: Option<u64>,
     /// Requests in flight on each connection.
@@ -87,7 +87,7 @@ pub struct LoadArguments {
     /// Whether TLS sessions are resumed: on or off.
     #[arg(long, value_name = "ON", default_value = "off", action = ArgAction::Set, value_parser = on_or_off)]
     tls_resume: bool,
-    /// Addresses (127.1.0.1 and those behind it) that connections come from; as many as they need without it.
+    /// Number of client addresses (127.1.0.1, 127.1.0.2 and so on); as many as needed by default.
     #[arg(long)]
     sources: Option<NonZeroU32>,
     /// Bytes a second that each connection reads.
@@ -99,7 +99,7 @@ pub struct LoadArguments {
     /// Seconds until a request counts as unanswered.
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     timeout: f64,
-    /// The length of the content that is right; the first answer's without it.
+    /// The correct length of the content; by default that of the first response.
     #[arg(long, value_name = "BYTES")]
     expect_length: Option<u64>,
     /// Open the connections, send one request on each, say so, and hold them: for -d seconds, or else until
@@ -109,17 +109,16 @@ pub struct LoadArguments {
     /// Print one JSON document. With --idle a line `{"held":N}` precedes it once all connections are open.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Load a target that is not this machine.
+    /// Allow a target on another machine.
     #[arg(long)]
     i_own_this_target: bool,
-    /// A process of another generator.
+    /// Run as a worker process of another generator.
     #[arg(long, hide = true, conflicts_with = "url")]
     worker: bool,
 }
 
-/// Measures every number of clients in every round, and tells of each as it is done where people read along. `None`
-/// in a process that works for another generator. Fails for a target that may not be loaded, and where sockets or
-/// threads are refused.
+/// Measures every number of clients in every round, and prints each result at once if a person reads the output.
+/// Returns `None` in a worker process. Fails if the target is not allowed, or if the system refuses sockets or threads.
 pub(crate) fn measure(
     arguments: &LoadArguments,
     interrupted: &AtomicBool,
@@ -178,11 +177,11 @@ impl LoadArguments {
         let most = self.clients.counts.iter().copied().max().unwrap_or_default();
         let idle_clients = self.requests.filter(|requests| *requests < u64::from(most) && !self.idle);
         if let Some(requests) = idle_clients {
-            bail!("-c {most}: of so many clients only {requests} would have a request (-n {requests})");
+            bail!("-c {most}: only {requests} of these clients would send a request (-n {requests})");
         }
         let keep_alive = self.keep_alive || self.idle;
         let pipeline = self.pipeline.get();
-        ensure!(pipeline == 1 || keep_alive, "--pipeline: needs connections that are used again (-k)");
+        ensure!(pipeline == 1 || keep_alive, "--pipeline needs kept connections (-k)");
         ensure!(pipeline == 1 || !self.idle, "--pipeline: idle connections carry one request");
         ensure!(self.rate.is_none() || !self.idle, "-R: idle connections carry one request");
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -221,7 +220,7 @@ impl LoadArguments {
     }
 }
 
-/// From how many addresses so many connections to one port come.
+/// The number of client addresses that this many connections to one port need.
 pub(crate) fn sources_for(clients: u32) -> u32 {
     clients.div_ceil(CONNECTIONS_PER_SOURCE)
 }

@@ -67,7 +67,7 @@ impl Plan {
         self.numbers.map_or(self.request.len(), |count| numbers::put(&self.request, 0, count).len())
     }
 
-    /// Requests behind each other, as they are written: copies, some of which may be written at once, or all that
+    /// Requests one after the other, as they are written: copies, some of which may be written at once, or all that
     /// differ.
     pub(super) fn batch(&self) -> Vec<u8> {
         let numbered = |count: u32| -> String {

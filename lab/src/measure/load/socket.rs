@@ -36,7 +36,7 @@ pub(super) fn connect(plan: &Plan, client: usize) -> Result<(OwnedFd, bool), Err
     }
 }
 
-/// The loopback address that a client comes from: 127.1.0.1 and those behind it.
+/// The loopback address that a client comes from: 127.1.0.1 and those after it.
 fn source(plan: &Plan, client: usize) -> Option<IpAddr> {
     if plan.sources < 2 {
         return None;

@@ -122,7 +122,7 @@ impl Tally {
         *counter += count;
     }
 
-    /// Adds what another thread or process counted beside this one.
+    /// Adds what another thread or process counted next to this one.
     pub(super) fn merge(&mut self, other: &Tally) {
         self.merge_failures(other);
         self.answers += other.answers;

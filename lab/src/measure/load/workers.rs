@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::tally::Tally;
 use crate::measure::tls;
 
-/// Descriptors that a process has beside those of its connections.
+/// Descriptors that a process has besides those of its connections.
 const RESERVED: u64 = 100;
 
 /// What a worker says, a line each.

@@ -22,7 +22,7 @@ pub(super) struct Request {
 pub(super) enum Parsed {
     /// The beginning of a request.
     Partial,
-    /// A request, with what may stand behind it.
+    /// A request, with what may stand after it.
     Request(Request),
     /// No request of FastCGI, or one that is too long.
     Refused,

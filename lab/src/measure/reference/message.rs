@@ -20,7 +20,7 @@ pub(super) struct Request<'a> {
 pub(super) enum Parsed<'a> {
     /// The beginning of a request.
     Partial,
-    /// A request, with what may stand behind it.
+    /// A request, with what may stand after it.
     Request(Request<'a>),
     /// Nothing that is answered otherwise than with this status.
     Refused(&'static str),

@@ -17,7 +17,7 @@ use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use super::cache::Cache;
 use super::thread;
 
-/// How many processes there are before anybody connects.
+/// How many processes there are before the first connection.
 const FIRST: usize = 5;
 
 /// How often it is looked whether connections are waiting.

@@ -135,7 +135,7 @@ impl Session {
         }
     }
 
-    /// Sends what is left of an answer, and answers the requests behind it.
+    /// Sends what is left of an answer, and answers the requests after it.
     pub(super) fn advance(&mut self, worker: &mut Worker) -> Progress {
         loop {
             match self.send() {

@@ -17,7 +17,7 @@ pub(super) fn serve_each(listener: &TcpListener, cache: &'static Cache) -> Resul
     let mut worker = Worker::new(cache);
     loop {
         if let Some(stream) = super::accept(listener) {
-            // A connection that broke is none of the next one's business.
+            // A broken connection does not affect the next one.
             let _ = serve_one(stream, &mut worker);
         }
     }

@@ -77,7 +77,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// A plan that does what an order says. The address of the order is not looked at: `url` says where. When it is run,
+/// A plan that does what an order says. The address of the order is ignored: `url` is the target. When it is run,
 /// the properties `protocol`, `host`, `port`, `path`, `clients` and `loops` (requests of each client) say otherwise.
 pub(crate) fn plan(order: &Order, url: &str) -> Result<String> {
     let (protocol, rest) = url.split_once("://").with_context(|| format!("no URL: {url}"))?;

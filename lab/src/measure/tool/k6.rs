@@ -53,7 +53,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// A script that does what an order says. The address of the order is not looked at: `url` says where. When it is
+/// A script that does what an order says. The address of the order is ignored: `url` is the target. When it is
 /// run, `TARGET` and `CLIENTS` in its environment say otherwise.
 pub(crate) fn script(order: &Order, url: &str) -> Result<String> {
     let mut fields = serde_json::Map::new();

@@ -23,7 +23,7 @@ pub(super) struct Outcome {
     pub(super) received: Received,
     /// Bytes of all contents.
     pub(super) content_bytes: Option<u64>,
-    /// Latencies and their kin, in milliseconds.
+    /// Latencies and similar times, in milliseconds.
     pub(super) times: Vec<(Figure, f64)>,
     /// How the parts of a request's time spread. Here a zero is what a tool prints of less than half a millisecond.
     pub(super) phases: Phases,
@@ -145,7 +145,7 @@ pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T> {
     Ok(values.next().context("no results")??)
 }
 
-/// The word behind another one.
+/// The word after another one.
 pub(super) fn word_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     text.split_once(before)?.1.split_ascii_whitespace().next()
 }

@@ -38,7 +38,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Sees that everybody who is named is a contender, and that those take part of whom figures, loads and findings
+    /// Checks that all names are contenders, and that those take part of which figures, loads and findings
     /// are. The error begins with the number of a line.
     pub fn check_contenders(&self, text: &str, contenders: &[String]) -> Result<()> {
         let known = |name: &str| {

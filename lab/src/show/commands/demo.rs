@@ -35,7 +35,7 @@ const SERVERS: &[&str] = &[
 /// What `demo` takes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DemoArguments {
-    /// Two servers by name, in the place of the first two that are installed.
+    /// Two servers by name, instead of the first two that are installed.
     #[arg(long, value_delimiter = ',', num_args = 1.., value_name = "A,B")]
     only: Vec<String>,
     /// The length of each run.

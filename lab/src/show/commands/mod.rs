@@ -58,7 +58,7 @@ enum Command {
     Report(report::ReportArguments),
     /// Looks whether figures, published and measured, fit together.
     Audit(report::AuditArguments),
-    /// Two contenders beside each other: the ratio with its interval.
+    /// Two contenders side by side: the ratio with its interval.
     Compare(compare::CompareArguments),
     /// What each contender can do, by probing it.
     Features(features::FeaturesArguments),

@@ -49,7 +49,7 @@ pub(super) fn or_end(interrupted: &Arc<AtomicBool>) {
     interrupted.fetch_or(is_unheard(), Ordering::Relaxed);
 }
 
-/// How a command ends that nobody listened to to the end: quietly. `None` where somebody did.
+/// How a command ends if the reader of its output has gone: quietly. `None` if the output was read.
 pub(super) fn unheard(result: &Result<ExitCode>) -> Option<ExitCode> {
     let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     let is_lost = |error: &Error| error.chain().filter_map(|cause| cause.downcast_ref()).any(is_pipe);

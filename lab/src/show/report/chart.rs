@@ -98,7 +98,7 @@ pub(super) struct Bar {
 /// A published ratio and the one that was measured here.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// What is claimed, with the sign of what became of it.
+    /// What is claimed, with the sign of the result.
     pub(super) name: String,
     /// Both ratios in words.
     pub(super) label: String,

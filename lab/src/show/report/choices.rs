@@ -1,4 +1,4 @@
-//! What to choose when: rules over the measured figures. Each rule is printed beside what follows from it.
+//! What to choose when: rules over the measured figures. Each rule is printed with its results.
 
 use super::format;
 use super::lead::{FAILED_MAX, Fault, Lead};
@@ -11,13 +11,13 @@ pub(super) const AS_GOOD: f64 = 0.03;
 
 /// A need with its answer.
 pub(super) struct Choice {
-    /// What somebody needs.
+    /// A purpose of a server.
     pub(super) need: &'static str,
     /// The rule by which it is answered.
     pub(super) rule: String,
     /// The first by that rule, then those that are as good.
     pub(super) first: Vec<String>,
-    /// The next behind them, and how good it is compared with the first.
+    /// The next after them, and how good it is compared with the first.
     pub(super) next: Option<(String, f64)>,
     /// Who is not chosen because it did not answer all, and what.
     pub(super) failed: Vec<String>,

@@ -189,7 +189,7 @@ impl Detail<'_> {
         vec![Part::Fold(title, vec![Part::List(items)])]
     }
 
-    /// Published beside measured: a row a figure, two columns a contender.
+    /// Published next to measured: a row a figure, two columns a contender.
     fn published(&self, works: &[Work<'_>]) -> Vec<Part> {
         let published = &self.experiment.published;
         let stated: Vec<Text> = self

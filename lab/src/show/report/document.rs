@@ -142,7 +142,7 @@ pub(super) enum Row {
 pub(super) struct Entry {
     /// What it says.
     pub(super) text: Text,
-    /// A share of 1 that is drawn behind the text.
+    /// A share of 1 that is drawn after the text.
     pub(super) share: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What lies beside the blocks in the folder of results: raw output and configurations.
+//! What lies next to the blocks in the folder of results: raw output and configurations.
 
 use std::fs;
 use std::path::{Component, Path};

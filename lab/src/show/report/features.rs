@@ -1,4 +1,4 @@
-//! What contenders can do, where that was probed: the matrix that `fulmar-lab features` left beside the blocks.
+//! What contenders can do, where that was probed: the matrix that `fulmar-lab features` left next to the blocks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,7 +109,7 @@ fn answers(matrix: &Matrix) -> Table {
     table
 }
 
-/// What publications say of a feature beside what was found here.
+/// What publications say of a feature besides what was found here.
 fn published(matrix: &Matrix, experiments: &[Experiment]) -> Table {
     let columns = ["Feature", "Server", "Published", "Probed here", "What was seen"];
     let mut table = Table::new("Features, published beside probed", columns);

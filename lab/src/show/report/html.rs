@@ -1,4 +1,4 @@
-//! The document as one HTML file. It needs nothing beside itself, and a policy in its head forbids the browser to
+//! The document as one HTML file. It needs no other file, and a policy in its head forbids the browser to
 //! run or to fetch anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ impl Page {
     }
 
     fn figures(&mut self, charts: &[Chart]) {
-        // Bars and histograms have their names beside them.
+        // Bars and histograms have their names next to them.
         let names: BTreeMap<usize, &str> = charts
             .iter()
             .filter(|chart| matches!(chart.plot, Plot::Lines { .. }))
@@ -290,7 +290,7 @@ fn address(target: &Target) -> String {
     }
 }
 
-/// The class of a verdict, and its words behind its sign.
+/// The class of a verdict, and its words after its sign.
 fn signed(badge: Badge, words: &str) -> (&'static str, String) {
     let (class, sign) = match badge {
         Badge::Yes => ("yes", "✓"),

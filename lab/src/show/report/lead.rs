@@ -64,12 +64,12 @@ pub(super) struct Lead<'a> {
     pub(super) floor: Option<f64>,
 }
 
-/// How somebody stands behind the first.
+/// How a contender compares with the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Within the noise floor.
     Level,
-    /// Farther behind than that, but it may be chance.
+    /// Farther after than that, but it may be chance.
     Unshown,
     /// Behind.
     Behind,
@@ -151,7 +151,7 @@ impl<'a> Summary<'a> {
 }
 
 impl<'a> Lead<'a> {
-    /// The first, where somebody leads.
+    /// The leader, if there is one.
     pub(super) fn first(&self) -> Option<&Share<'a>> {
         self.shares.first()
     }
@@ -193,7 +193,7 @@ impl Fault<'_> {
     }
 }
 
-/// For each lead, how those behind the first stand. Beyond the noise floor somebody is behind if the interval leaves
+/// For each lead, how the others compare with the leader. A contender is slower if it is beyond the noise floor and the interval leaves
 /// out 1, and it is significant when all comparisons of all leads are looked at together (Holm's correction). Where
 /// there are too few turns to say, the distance alone counts.
 pub(super) fn standings(leads: &[&Lead<'_>]) -> Vec<Vec<Standing>> {
@@ -255,7 +255,7 @@ fn shares<'a>(values: &[(&'a str, Turns)], higher: bool) -> Vec<Share<'a>> {
     shares
 }
 
-/// The first: the one against whom nobody has a median ratio above 1. Where all are beaten by somebody, as in a circle,
+/// The leader: no other contender has a median ratio above 1 against it. If each is beaten by another one, as in a circle,
 /// it is who is beaten least; of several that are equal, the one with the better median, then the one named first.
 fn first(values: &[(&str, Turns)], higher: bool) -> Option<usize> {
     let rank = |index: usize| {

@@ -16,7 +16,7 @@ use crate::model::figure::Figure;
 /// tells the names.
 const PARTNERS_MAX: usize = 3;
 
-/// What stands in the place of the first where the best are not shown to differ, and where there are too few turns.
+/// The text instead of a leader, if the best are not shown to differ, or if there are too few turns.
 const NO_DIFFERENCE: &str = "no difference shown";
 const NO_VERDICT: &str = "too few turns";
 
@@ -32,22 +32,22 @@ pub(super) struct Leads<'a> {
 pub(super) struct Judged<'a> {
     pub(super) work: &'a Work<'a>,
     pub(super) lead: Lead<'a>,
-    /// How those behind the first stand, in the order of their shares.
+    /// How the others compare with the leader, in the order of their shares.
     pub(super) standings: Vec<Standing>,
     /// Why nothing can be said for sure, if blocks were too short for that.
     short: Option<String>,
 }
 
-/// How somebody came off in one work.
+/// The result of a contender in one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// First, and everybody else is behind for sure.
+    /// The leader; all others are slower for sure.
     Clear,
     /// First by the figures; too few turns, or an unknown noise floor, to say that it is clear.
     Ahead,
-    /// Level with the first, or the first with somebody level.
+    /// Level with the leader, or a leader with a contender level.
     Level,
-    /// First, or behind, and neither is shown.
+    /// First, or after, and neither is shown.
     Unshown,
     /// Behind for sure.
     Behind,

@@ -1,6 +1,6 @@
-//! The report: one HTML file that needs nothing beside itself, its twin in Markdown, and all figures as CSV.
+//! The report: one HTML file that needs no other file, its twin in Markdown, and all figures as CSV.
 //!
-//! It is computed from blocks and experiments alone; beside them only the raw output and the configurations that
+//! It is computed from blocks and experiments alone; next to them only the raw output and the configurations that
 //! the blocks name are read, to be shown. The same blocks give the same report, byte for byte.
 
 mod chart;
@@ -57,7 +57,7 @@ use summary::{Summary, Work};
 /// How much a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// All, with commands, raw output and configurations, and links to files beside the page.
+    /// All, with commands, raw output and configurations, and links to files next to the page.
     Whole,
     /// The same without those and without paths of this machine: it stands alone, and its size is bounded.
     Brief,

@@ -54,7 +54,7 @@ impl Overview<'_> {
         sections.into_iter().flatten().collect()
     }
 
-    /// What fits on one screen: which server to use, what was claimed and what became of it, and how sure that is.
+    /// What fits on one screen: which server to use, what was claimed and its result, and how sure that is.
     fn in_short(&self) -> Vec<Part> {
         let claims = claims::repeated(self.answers);
         let mut table = self.leads.uses();
@@ -95,7 +95,7 @@ impl Overview<'_> {
         Some(Chart { title: format!("{}: {}", work.title(), chart.title), ..chart })
     }
 
-    /// What became of the published findings.
+    /// The result of the published findings.
     fn published_in_short(&self) -> Option<Text> {
         let counts @ [yes, no, undecided, open] = self.counts(true);
         let all: usize = counts.iter().sum();
@@ -240,7 +240,7 @@ fn programs(blocks: &[Block]) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// What is said beside a choice that no claim rests on.
+/// What is said next to a choice that no claim rests on.
 fn indicative(turns: usize) -> String {
     format!("indicative: {}", format::counted(turns, "measurement"))
 }

@@ -14,7 +14,7 @@ const EDGE: f64 = 12.0;
 const LINE: f64 = 20.0;
 /// What stands below the title of a picture of claims.
 const CLAIMS: &str = "✓ it holds here   ✗ it does not   ? undecided";
-/// Names beside each other in the legend.
+/// Names side by side in the legend.
 const COLUMNS: usize = 3;
 /// What the page's style sheet says of charts begins with one of these.
 const RULES: &[&str] = &[
@@ -76,7 +76,7 @@ fn write(chart: &Chart, of: &str) -> String {
     let (plot, height) = svg::plot(chart);
     let names = match chart.plot {
         Plot::Lines { .. } => chart.names(),
-        // Their names stand beside them.
+        // Their names stand next to them.
         Plot::Bars { .. } | Plot::Claims { .. } | Plot::Histograms { .. } => Vec::new(),
     };
     let above = EDGE + 2.0 * LINE + LINE * names.len().div_ceil(COLUMNS) as f64 + 6.0;

@@ -168,7 +168,7 @@ fn report() -> tempfile::TempDir {
     out
 }
 
-/// Shows pages, named by what stands behind the report's address, in frames of these widths, which ascend.
+/// Shows pages, named by what stands after the report's address, in frames of these widths, which ascend.
 fn show(chromium: &Path, out: &Path, pages: &[(u32, &str)], is_dark: bool) -> Vec<Shown> {
     let frame = |(width, page): &(u32, &str)| {
         format!(

@@ -1,4 +1,4 @@
-//! Scales: from values to places on a chart, and the round values that are written beside an axis.
+//! Scales: from values to places on a chart, and the round values that are written next to an axis.
 
 /// How values are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(super) struct Work<'a> {
     pub(super) cores: u32,
     /// The numbers of clients, ascending.
     pub(super) clients: Vec<u32>,
-    /// The contenders in the experiment's order, those that it does not name behind them; no twins.
+    /// The contenders in the experiment's order, those that it does not name after them; no twins.
     pub(super) contenders: Vec<&'a str>,
     /// Whether any of its figures is of a quick run.
     pub(super) quick: bool,
@@ -198,7 +198,7 @@ impl<'a> Summary<'a> {
         most
     }
 
-    /// Every contender that was measured beside its twin.
+    /// Every contender that was measured besides its twin.
     pub(super) fn twins(&self) -> Vec<Twins<'a>> {
         let twin = |cell: &'a Cell| {
             let contender = twin_of(&cell.contender);
@@ -244,7 +244,7 @@ impl<'a> Work<'a> {
         if self.load.kind == Kind::Idle { Figure::MemoryPerConnectionBytes } else { Figure::RequestsPerS }
     }
 
-    /// At how many clients somebody was measured, for people.
+    /// The numbers of clients that were measured, for people.
     pub(super) fn at(&self, clients: u32) -> String {
         match (self.load.kind, clients) {
             (Kind::Idle, count) => format!("{} connections", super::format::count(count)),

@@ -30,7 +30,7 @@ pub(crate) static FILE_ETAG: Directive<bool> = in_file(Directive::new("FileETag"
 /// `ServerSignature On | Off | EMail`
 pub(crate) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
     .args(Arity::Exactly(1))
-    .help("Has no effect: `server_tokens` says what pages tell of the server.");
+    .help("Has no effect: `server_tokens` sets what pages show of the server.");
 
 /// What one line says about options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
     let is_signed = |word: &conf::Word| matches!(word.text.first(), Some(b'+' | b'-'));
     let first_signed = args.words().iter().position(is_signed).unwrap_or(args.words().len());
     if !args.words().iter().skip(first_signed).all(is_signed) {
-        return Err(args.error("has an option without a sign behind one with + or -"));
+        return Err(args.error("has an option without a sign after one with + or -"));
     }
     options.absolute = first_signed > 0;
     for word in args.words() {

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// `ErrorDocument STATUS PATH | URL | TEXT | default`
 pub(crate) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::new("ErrorDocument", parse))
     .args(Arity::AtLeast(2))
-    .help("What is shown in the place of an error: another page, a redirect, or a text.");
+    .help("The replacement of an error: another page, a redirect, or a text.");
 
-/// What is shown in the place of an error.
+/// The replacement of an error page.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     status: Status,

@@ -79,26 +79,26 @@ pub(crate) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
-    .help("A section that counts if what Apache's module does is honoured here.");
+    .help("A section that counts if Fulmar supports this module of Apache.");
 
 /// `<IfDefine [!]NAME>`
 pub(crate) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_if_define)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
-    .help("A section that counts if a name is defined, which none is.");
+    .help("A section for a defined name; no name is defined.");
 
 /// `<Files [~] NAME>`
 pub(crate) static FILES: Directive<Selection> =
     section(Directive::new("Files", parse_files), Arity::Range(1, 2))
-        .help("A section for files of a name, with `*` and `?`.");
+        .help("A section for files whose names match a pattern with `*` and `?`.");
 
 /// `<FilesMatch PATTERN>`
 pub(crate) static FILES_MATCH: Directive<Selection> = section(
     Directive::new("FilesMatch", |args, loading| by_pattern(args, loading, args.word(0)?)),
     Arity::Exactly(1),
 )
-.help("A section for files whose names match a pattern.");
+.help("A section for files whose names match a regular expression.");
 
 /// `<Limit METHOD …>`
 pub(crate) static LIMIT: Directive<bool> =
@@ -119,17 +119,17 @@ pub(crate) static LIMIT_EXCEPT: Directive<bool> =
 /// `<If EXPRESSION>`
 pub(crate) static IF: Directive<Selection> =
     section(Directive::new("If", |args, loading| by_expression(args, loading, false)), Arity::AtLeast(1))
-        .help("A section for requests for which an expression holds.");
+        .help("A section for requests for which an expression is true.");
 
 /// `<ElseIf EXPRESSION>`
 pub(crate) static ELSE_IF: Directive<Selection> =
     section(Directive::new("ElseIf", |args, loading| by_expression(args, loading, true)), Arity::AtLeast(1))
-        .help("A section for requests for which no expression before holds, but this one.");
+        .help("A section for requests for which this expression is true, and no earlier one.");
 
 /// `<Else>`
 pub(crate) static ELSE: Directive<Selection> =
     section(Directive::new("Else", |args, loading| by_expression(args, loading, true)), Arity::None)
-        .help("A section for requests for which no expression before holds.");
+        .help("A section for requests for which no earlier expression is true.");
 
 const fn section(directive: Directive<Selection>, arity: Arity) -> Directive<Selection> {
     in_file(directive).block(arity).slot("htaccess section")
@@ -141,7 +141,7 @@ enum Presence {
     Built,
     /// Apache has it, or its name says that it is about access.
     NotBuilt,
-    /// As in Apache, what nobody knows is not there.
+    /// As in Apache, an unknown module counts as missing.
     Unknown,
 }
 
@@ -160,7 +160,7 @@ fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic>
         // Rewriting for other servers, such as LiteSpeed, is common and harmless.
         (Presence::Unknown, false) => {
             let access = restriction(args.node.children()).filter(|node| !is(node, "rewriterule"));
-            refuse_restricted(args, &text, access, "and nobody knows that module")?;
+            refuse_restricted(args, &text, access, "and neither Fulmar nor Apache has that module")?;
         }
         (Presence::NotBuilt, true) => refuse_granted(args, &text, "without a module that Apache has")?,
         (Presence::Built, _) | (Presence::Unknown, true) => {}
@@ -172,12 +172,12 @@ fn parse_if_define(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic>
     let text = args.word(0)?.to_string();
     let negated = text.starts_with('!');
     match negated {
-        true => refuse_granted(args, &text, "and nobody knows whether Apache would define that name")?,
+        true => refuse_granted(args, &text, "and Fulmar cannot know whether Apache would define that name")?,
         false => refuse_restricted(
             args,
             &text,
             restriction(args.node.children()),
-            "and nobody knows whether Apache would define that name",
+            "and Fulmar cannot know whether Apache would define that name",
         )?,
     }
     Ok(negated)
@@ -253,7 +253,7 @@ fn is_skipped(section: &Node) -> bool {
     is(section, "ifmodule") && matches!(presence(&condition), (Presence::Built, true))
 }
 
-/// Whether a directive by itself keeps some clients out. `Order allow,deny` does where nothing beside it is open to all.
+/// Whether a directive by itself denies some clients. `Order allow,deny` does, if no other directive allows all.
 fn restricts(node: &Node, is_open: bool) -> bool {
     let name = node.name.to_string().to_ascii_lowercase();
     match name.as_str() {

@@ -370,7 +370,7 @@ fn found(exchange: &Exchange, members: Members) -> Proof {
     }
 }
 
-/// A file that cannot be read, or a password that cannot be checked: nobody passes.
+/// A file that cannot be read, or a password that cannot be checked: all requests are denied.
 fn failed(exchange: &Exchange, path: &Path, failure: &Failure) -> Proof {
     Proof::Step(Step::Finish(asking::fail(exchange, path, failure)))
 }
@@ -383,7 +383,7 @@ fn outside(exchange: &Exchange, path: &Path) -> Proof {
     )
 }
 
-/// A directory whose users cannot be checked: nobody passes.
+/// A directory whose users cannot be checked: all requests are denied.
 fn broken(exchange: &Exchange, message: &str) -> Proof {
     exchange.log(Level::Error, message);
     Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR))

@@ -57,7 +57,7 @@ use http::Status;
 use journal::Level;
 use requirement::{Asker, Kind, Requirement, Verdict, alone, group};
 
-/// Who may.
+/// Access rules.
 pub static MODULE: Module = Module {
     name: "mod_authz_core",
     directives: &[&REQUIRE, &REQUIRE_ALL, &REQUIRE_ANY, &REQUIRE_NONE, &AUTH_MERGING, &SEND_FORBIDDEN],
@@ -69,7 +69,7 @@ pub static MODULE: Module = Module {
 pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
     .args(Arity::AtLeast(1))
     .slot("htaccess require")
-    .help("Who may: all granted, all denied, ip, local, env, method, expr, valid-user, user or group.");
+    .help("The clients that are allowed: all granted, all denied, ip, local, env, method, expr, valid-user, user or group.");
 
 /// `<RequireAll>`
 pub(crate) static REQUIRE_ALL: Directive<Requirement> =
@@ -87,7 +87,7 @@ pub(crate) static REQUIRE_NONE: Directive<Requirement> =
         "RequireNone",
         |args, _| Err(args.error("has no effect outside of <RequireAll>")),
     ))
-    .help("Requirements of which none may hold.");
+    .help("Requirements of which none may be met.");
 
 /// `AuthMerging Off | And | Or`
 pub(crate) static AUTH_MERGING: Directive<Merging> = in_file(Directive::new("AuthMerging", |args, _| {

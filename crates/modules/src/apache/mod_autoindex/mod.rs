@@ -155,17 +155,17 @@ pub(crate) static ADD_ICON_BY_ENCODING: Directive<Line> =
 /// `AddAlt TEXT NAME …`
 pub(crate) static ADD_ALT: Directive<Line> =
     line("AddAlt", Arity::AtLeast(2), |args, loading| parse_alt(args, loading, Place::Path))
-        .help("The text in the place of an icon by name.");
+        .help("The text for an icon by name.");
 
 /// `AddAltByType TEXT TYPE …`
 pub(crate) static ADD_ALT_BY_TYPE: Directive<Line> =
     line("AddAltByType", Arity::AtLeast(2), |args, loading| parse_alt(args, loading, Place::Type))
-        .help("The text in the place of an icon by media type.");
+        .help("The text for an icon by media type.");
 
 /// `AddAltByEncoding TEXT ENCODING …`
 pub(crate) static ADD_ALT_BY_ENCODING: Directive<Line> =
     line("AddAltByEncoding", Arity::AtLeast(2), |args, loading| parse_alt(args, loading, Place::Encoding))
-        .help("The text in the place of an icon by encoding.");
+        .help("The text for an icon by encoding.");
 
 /// `DefaultIcon URL`
 pub(crate) static DEFAULT_ICON: Directive<Line> =
@@ -193,7 +193,7 @@ pub(crate) enum Line {
     Readme(Box<[u8]>),
     /// `AddDescription`: the text, and names.
     Description(Box<[u8]>, Vec<Box<[u8]>>),
-    /// `AddIcon` and its kin: icons, and texts in their places.
+    /// `AddIcon` and `AddAlt`, by name, type and encoding: icons, and the texts for them.
     Icons(Vec<Item>, Vec<Item>),
     /// `DefaultIcon`
     DefaultIcon(Box<[u8]>),
@@ -253,7 +253,7 @@ fn parse_alt(args: &Args<'_>, loading: &mut Loading, place: Place) -> Result<Lin
 }
 
 fn directory(args: &Args<'_>, loading: &Loading) -> Result<Box<[u8]>, Diagnostic> {
-    loading.directory.clone().ok_or_else(|| args.error("stands in no directory"))
+    loading.directory.clone().ok_or_else(|| args.error("is not in a directory"))
 }
 
 /// Whether directories are listed, where a file says so.

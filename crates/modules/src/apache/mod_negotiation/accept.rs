@@ -1,4 +1,4 @@
-//! What clients accept: `Accept` and its kin, and the parameters of media types.
+//! What clients accept: `Accept`, `Accept-Language` and so on, and the parameters of media types.
 
 /// An item of a list, with the parameters that matter.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ fn value(text: &[u8]) -> &[u8] {
     }
 }
 
-/// A quality (RFC 9110, section 12.4.2). What is none is 1.
+/// A quality (RFC 9110, section 12.4.2). An invalid one counts as 1.
 fn quality(text: &[u8]) -> f32 {
     let digits = match text {
         [b'.', digits @ ..] | [b'0', b'.', digits @ ..] => digits,

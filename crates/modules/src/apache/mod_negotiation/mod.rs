@@ -90,7 +90,7 @@ pub(crate) static LANGUAGE_PRIORITY: Directive<Vec<Box<[u8]>>> =
 pub(crate) static FORCE_LANGUAGE_PRIORITY: Directive<Force> =
     in_file(Directive::new("ForceLanguagePriority", parse_force))
         .args(Arity::AtLeast(1))
-        .help("When `LanguagePriority` counts.");
+        .help("When `LanguagePriority` is used.");
 
 /// When the order of languages counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

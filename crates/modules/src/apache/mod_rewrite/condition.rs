@@ -130,7 +130,7 @@ fn parse_test(
     })
 }
 
-/// `-eq` and its kin.
+/// `-eq`, `-ne`, `-lt`, `-le`, `-gt` and `-ge`.
 fn comparison(a: u8, b: u8) -> Option<&'static [Ordering]> {
     use Ordering::{Equal, Greater, Less};
     match &[a, b] {

@@ -75,7 +75,7 @@ pub(crate) static ENGINE: Directive<Line> = in_file(Directive::new("RewriteEngin
 // As in Apache, further words have no meaning.
 .args(Arity::AtLeast(1))
 .slot("htaccess rewrite")
-.help("Whether the rules count.");
+.help("Whether the rules run.");
 
 /// `RewriteOptions OPTION …`
 pub(crate) static OPTIONS: Directive<Line> = in_file(Directive::new("RewriteOptions", |args, loading| {
@@ -100,7 +100,7 @@ pub(crate) static CONDITION: Directive<Line> = in_file(Directive::new("RewriteCo
 }))
 .args(Arity::AtLeast(2))
 .slot("htaccess rewrite")
-.help("What must hold for the next rule.");
+.help("A condition for the next rule.");
 
 /// `RewriteRule PATTERN TARGET [FLAGS]`
 pub(crate) static RULE: Directive<Line> = in_file(Directive::new("RewriteRule", |args, loading| {
@@ -152,7 +152,7 @@ struct Options {
 }
 
 fn line(args: &Args<'_>, loading: &Loading, instruction: Instruction) -> Result<Line, Diagnostic> {
-    let directory = loading.directory.clone().ok_or_else(|| args.error("stands in no directory"))?;
+    let directory = loading.directory.clone().ok_or_else(|| args.error("is not in a directory"))?;
     Ok(Line { directory, instruction })
 }
 

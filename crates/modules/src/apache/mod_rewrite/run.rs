@@ -212,7 +212,7 @@ impl Run<'_> {
         Ok(if ends { Flow::Last } else { Flow::Matched })
     }
 
-    /// Puts a target in the place of the path.
+    /// Replaces the path by a target.
     fn take(&mut self, rule: &Rule, target: Vec<u8>) -> Result<(), Failure> {
         if self.path_info.is_none() {
             let end = self.budget.timed(|| variables::file_end(&self.filename))?;

@@ -34,7 +34,7 @@ pub(super) struct Context<'a> {
     pub(super) budget: &'a Budget,
 }
 
-/// How groups are escaped: the flag `B` and its kin.
+/// How groups are escaped: the flags `B`, `BNP`, `BCTLS` and `BNE`.
 #[derive(Clone, Debug)]
 pub(super) struct Escape {
     /// Whether a space becomes a plus sign.

@@ -29,7 +29,7 @@ const ROUND_BITS: [usize; 48] = [
     41, 52, 31, 37, 47, 55, 30, 40, 51, 45, 33, 48, 44, 49, 39, 56, 34, 53, 46, 42, 50, 36, 29, 32,
 ];
 
-/// The order of the bits behind the boxes, counted from one.
+/// The order of the bits after the boxes, counted from one.
 #[rustfmt::skip]
 const ORDER: [usize; 32] = [
     16, 7, 20, 21, 29, 12, 28, 17, 1, 15, 23, 26, 5, 18, 31, 10,

@@ -12,7 +12,7 @@ pub(super) const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabc
 /// The salt ends after so many bytes.
 const SALT_MAX: usize = 8;
 
-/// The 22 characters behind the salt.
+/// The 22 characters after the salt.
 pub(super) fn md5_crypt(password: &[u8], magic: &[u8], salt: &[u8]) -> Vec<u8> {
     let salt = &salt[..salt.len().min(SALT_MAX)];
     let mut result = first(password, magic, salt);

@@ -11,9 +11,9 @@
 //! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
 //!
 //! Any other form, or a higher cost, is rejected and logged. A changed file counts at once. Passwords are checked
-//! outside of the event loop, a few at a time; if too many wait, the answer is 503. A correct password is
+//! outside of the event loop, a few at a time; if too many wait, the response is 503. A correct password is
 //! remembered for a short time, until the user's line changes. An unknown user takes as long as a wrong password
-//! for the first user. A missing file is 403; a file that cannot be read is 500.
+//! for the first user. If the file is missing, the response is 403; if it cannot be read, 500.
 //!
 //! Both arguments may contain variables. `satisfy` combines passwords with addresses, and `auth_delay` slows down
 //! guessing. The user is in `$remote_user`.
@@ -99,7 +99,7 @@ pub static AUTH_BASIC: Directive<Template> =
     Directive::new("auth_basic", |args, loading| loading.template(args.word(0)?))
         .within(EVERYWHERE)
         .default("off")
-        .help("Asks for a user and a password, with the name of what they are for.");
+        .help("Requires a user and a password. The name is shown to the user.");
 
 /// `auth_basic_user_file FILE`
 pub static AUTH_BASIC_USER_FILE: Directive<UserFile> =
@@ -145,7 +145,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// The realm of what is open to everybody.
+/// The realm of a place that needs no password.
 const OFF: &[u8] = b"off";
 
 struct AuthBasic {

@@ -128,7 +128,7 @@ pub static ACME_ISSUER: Directive<Arc<Issuer>> = Directive::new("acme_issuer", i
 pub static ACME_CERTIFICATE: Directive<Requested> = Directive::new("acme_certificate", parse_certificate)
     .within(Contexts::SERVER)
     .args(Arity::AtLeast(1))
-    .help("Asks an issuer for a certificate with these names, or with those of the server.");
+    .help("Requests a certificate from an issuer, for these names, or for those of the server.");
 
 /// `acme_shared_zone zone=NAME:SIZE`
 pub static ACME_SHARED_ZONE: Directive<usize> = Directive::new("acme_shared_zone", parse_zone)
@@ -275,7 +275,7 @@ fn order(view: &View<'_>, issued: &Issued, at: Span) -> Result<Order, Diagnostic
                 [only] => Arc::clone(only.value),
                 [] => Arc::new(lets_encrypt(state)),
                 _ => {
-                    let text = "\"auto\" does not say which of several \"acme_issuer\" is meant";
+                    let text = "\"auto\" needs exactly one \"acme_issuer\"; there are several";
                     let hint = "write acme_certificate ISSUER; and $acme_certificate in place of auto";
                     return Err(Diagnostic::emerg(text).at(at).hint(hint));
                 }

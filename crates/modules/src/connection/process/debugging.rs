@@ -9,7 +9,7 @@ use contract::{DebuggedClients, Directive, Rule, View};
 pub static DEBUG_CONNECTION: Directive<Vec<Clients>> = Directive::new("debug_connection", clients)
     .within(Contexts::EVENTS)
     .rule(Rule::List)
-    .help("A client whose connections are logged in all detail.");
+    .help("A client whose connections are logged in detail.");
 
 /// The clients whose connections are logged in all detail; none where there are none, or below the main level.
 pub(super) fn debugged_clients(view: &View<'_>) -> Option<DebuggedClients> {

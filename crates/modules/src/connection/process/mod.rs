@@ -116,7 +116,7 @@ pub static PID: Directive<PathBuf> =
     Directive::new("pid", |args, loading| Ok(loading.path(&args.word(0)?.text)))
         .within(Contexts::MAIN)
         .default("/run/fulmar.pid")
-        .help("The file with the number of the supervisor's process.");
+        .help("The file with the process id of the supervisor.");
 
 /// `daemon on | off`
 pub static DAEMON: Directive<bool> = Directive::flag("daemon")
@@ -146,7 +146,7 @@ pub static WORKER_CPU_AFFINITY: Directive<Affinity> = Directive::new("worker_cpu
 pub static WORKER_PRIORITY: Directive<i32> = Directive::new("worker_priority", parse_priority)
     .within(Contexts::MAIN)
     .default("0")
-    .help("The niceness of the worker, from -20 (first) to 19.");
+    .help("The nice value of the worker, from -20 (highest priority) to 19.");
 
 /// `worker_rlimit_nofile NUMBER`
 pub static WORKER_RLIMIT_NOFILE: Directive<u64> = Directive::number("worker_rlimit_nofile")
@@ -162,18 +162,18 @@ pub static WORKER_RLIMIT_CORE: Directive<u64> =
 /// `worker_shutdown_timeout TIME`
 pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
     .within(Contexts::MAIN)
-    .help("After how long a worker that is leaving closes its connections.");
+    .help("How long a worker that stops may finish its requests.");
 
 /// `reload_connections keep | drain`
 pub static RELOAD_CONNECTIONS: Directive<Reloading> =
     Directive::new("reload_connections", |args, _| args.value(0, |word| value::choice(word, &RELOADING)))
         .within(Contexts::MAIN)
         .default("keep")
-        .help("Whether connections go over to a new configuration, or end with their next answer.");
+        .help("Whether connections take up a new configuration, or close after their next response.");
 
 const RELOADING: [(&str, Reloading); 2] = [("keep", Reloading::Keep), ("drain", Reloading::Drain)];
 
-/// What becomes of the connections that there are when a new configuration takes effect.
+/// What happens to the connections that there are when a new configuration takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reloading {
     /// Their next requests are answered by the new one.
@@ -193,7 +193,7 @@ pub static ENV: Directive<Env> = Directive::new("env", environment::parse)
     .within(Contexts::MAIN)
     .rule(Rule::List)
     .default("TZ")
-    .help("A variable of the environment that the worker keeps, or is given.");
+    .help("A variable of the environment that the worker keeps or gets.");
 
 /// `load_module FILE`
 pub static LOAD_MODULE: Directive<()> = Directive::new("load_module", parse_load_module)
@@ -207,7 +207,7 @@ pub static EVENTS: Directive<SectionId> =
         .within(Contexts::MAIN)
         .opens(Arity::None, Contexts::EVENTS)
         .rule(Rule::Never)
-        .help("Holds what is about connections and events.");
+        .help("Contains the directives for connections and events.");
 
 /// `worker_connections NUMBER`
 pub static WORKER_CONNECTIONS: Directive<u64> = Directive::new("worker_connections", parse_connections)
@@ -219,7 +219,7 @@ pub static WORKER_CONNECTIONS: Directive<u64> = Directive::new("worker_connectio
 pub static USE: Directive<()> = Directive::new("use", parse_use)
     .within(Contexts::EVENTS)
     .default("epoll")
-    .help("How events are waited for. There is one way, and it is epoll, whichever of Linux's is named.");
+    .help("How the server waits for events. It always uses epoll.");
 
 /// nginx's ways to wait for events on Linux.
 const METHODS: [&str; 3] = ["epoll", "poll", "select"];
@@ -244,7 +244,7 @@ pub struct ProcessSettings {
     pub pid: PathBuf,
     /// Whether to go to the background.
     pub daemon: bool,
-    /// Whether there is a worker process beside the supervisor.
+    /// Whether there is a worker process next to the supervisor.
     pub master_process: bool,
     /// How many threads serve; at least one.
     pub threads: usize,
@@ -264,7 +264,7 @@ pub struct ProcessSettings {
     pub env: Vec<Env>,
     /// After how long a leaving worker closes its connections.
     pub shutdown_timeout: Option<Duration>,
-    /// What becomes of the connections that there are when this configuration takes effect.
+    /// What happens to the connections that there are when this configuration takes effect.
     pub reloading: Reloading,
     /// Where the worker works.
     pub working_directory: Option<PathBuf>,
@@ -382,7 +382,7 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
     }
 }
 
-/// Whether a module of nginx, or one that is known beside it, is one of the features.
+/// Whether a module of nginx, or another known one, is one of the features.
 fn is_built_in(module: &str) -> bool {
     let feature = ["http_", "ngx_"].iter().find_map(|start| module.strip_prefix(start)).unwrap_or(module);
     let feature = feature.strip_suffix("-nginx-module").unwrap_or(feature);

@@ -16,7 +16,7 @@ pub(super) static SSL_VERIFY_CLIENT: Directive<VerifyClient> =
 pub(super) static SSL_VERIFY_DEPTH: Directive<u64> = Directive::number("ssl_verify_depth")
     .within(LEVELS)
     .default("1")
-    .help("How many certificates may stand between the certificate of a client and that of an authority.");
+    .help("How many certificates may be between the client's certificate and the authority's.");
 
 /// `ssl_client_certificate FILE`
 pub(super) static SSL_CLIENT_CERTIFICATE: Directive<Option<Pem>> =

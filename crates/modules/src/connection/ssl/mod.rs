@@ -10,11 +10,10 @@
 //! ```
 //!
 //! `ssl_certificate` is a file with the server's certificate, followed by those of its issuers, as PEM.
-//! `ssl_certificate_key` is its key, as PKCS#8, PKCS#1 or SEC1. A key may be encrypted with AES if
-//! `ssl_password_file` has its password. A server may have several certificates, for example one with an RSA key and
-//! one with an elliptic curve: write a key for each, and Fulmar chooses by what the client supports. `data:` followed
-//! by the text itself replaces a file. The supervisor reads the files; the worker cannot. Fulmar also serves
-//! certificates that clients may reject, such as X.509 version 1 or with names in the subject only.
+//! `ssl_certificate_key` is its key, as PKCS#8, PKCS#1 or SEC1; `ssl_password_file` has the password of an encrypted
+//! key (AES). A server may have several certificates, such as one with RSA and one with an elliptic curve: Fulmar
+//! chooses by what the client supports. `data:` and the text itself replace a file. The supervisor reads the files;
+//! the worker cannot.
 //!
 //! Values may have variables, such as `$ssl_server_name` or those of `map` and `geo`. They may use what is known before
 //! the handshake: the name that the client asks for and the addresses. Then each new connection finds its certificate
@@ -42,9 +41,8 @@
 //! certificates, such as Certbot and acme.sh, need no reload command. `ssl_certificate_watch off` leaves changed files
 //! to the next reload.
 //!
-//! The name that the client sends (SNI) chooses the server, and with it the certificate, the versions and the
-//! ciphers. A client without a name, or with an unknown one, gets the default server. A request without TLS on such a
-//! port gets 400 (`error_page 497`).
+//! The name that the client sends (SNI) chooses the server, and with it certificate, versions and ciphers. Without a
+//! known name, the client gets the default server. A request without TLS on such a port gets 400 (`error_page 497`).
 //!
 //! The versions are TLS 1.2 and 1.3. `ssl_protocols` may name older versions next to them; Fulmar ignores those,
 //! because they are broken (RFC 8996). `ssl_ciphers` selects among six ciphers of TLS 1.2, in OpenSSL's language:
@@ -52,10 +50,10 @@
 //! which some distributions write, means the default list. `ssl_ecdh_curve` selects among X25519MLKEM768, X25519,
 //! prime256v1 and secp384r1.
 //!
-//! Sessions are resumed with tickets. All servers share the keys of tickets. A ticket is valid only for the same
-//! certificate and the same settings of `ssl_verify_client`. With `ssl_session_cache`, clients without tickets can
-//! resume sessions, too; these sessions are kept in memory. `$ssl_session_id` identifies a session, also after it was
-//! resumed; it is empty if the session cannot be resumed.
+//! Sessions are resumed with tickets, whose keys all servers share. A ticket is valid only for the same certificate
+//! and the same settings of `ssl_verify_client`. With `ssl_session_cache`, clients without tickets can resume
+//! sessions, too; these are kept in memory. `$ssl_session_id` identifies a session; it is empty if the session cannot
+//! be resumed.
 //!
 //! `ssl_session_ticket_key` names files with keys of tickets, so that several machines resume the sessions of each other
 //! and restarts lose none. The first key seals tickets, and every key opens them. A file has 80 random bytes (AES-256), or
@@ -285,7 +283,7 @@ pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", proto
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .default("TLSv1.2 TLSv1.3")
-    .help("The versions that are spoken.");
+    .help("The versions of TLS that are offered.");
 
 /// `ssl_ciphers LIST`
 pub static SSL_CIPHERS: Directive<String> = Directive::new("ssl_ciphers", parse_ciphers)
@@ -315,7 +313,7 @@ pub static SSL_EARLY_DATA: Directive<bool> = Directive::flag("ssl_early_data")
 pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_handshake")
     .within(LEVELS)
     .default("off")
-    .help("Whether clients that ask for this server, or for no known one, are turned away in the handshake.");
+    .help("Whether TLS handshakes for this server, or for unknown names, are rejected.");
 
 /// `ssl_password_file FILE`
 pub static SSL_PASSWORD_FILE: Directive<Option<Pem>> = Directive::new("ssl_password_file", parse_file)

@@ -31,7 +31,7 @@ pub(super) static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ss
 pub(super) static SSL_STAPLING_RESPONDER: Directive<Box<str>> =
     Directive::new("ssl_stapling_responder", parse_responder)
         .within(LEVELS)
-        .help("The URL of the OCSP responder that is asked, in place of the one that the certificate names.");
+        .help("The URL of the OCSP responder, instead of the one in the certificate.");
 
 /// `ssl_stapling_verify on | off`
 pub(super) static SSL_STAPLING_VERIFY: Directive<bool> = Directive::flag("ssl_stapling_verify")

@@ -1,4 +1,4 @@
-//! Large files past the memory of the kernel.
+//! Reads large files without the kernel's page cache (`O_DIRECT`).
 
 use crate::files::symlinks;
 use bytes::Bytes;
@@ -11,15 +11,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// How much is read at once.
+/// The size of one read.
 const CHUNK: u64 = 128 * 1024;
 
-/// What every disk is content with.
+/// An alignment that every disk accepts.
 const ALIGNMENT_LEAST: usize = 4096;
 
 const ALIGNMENT_MOST: u64 = 1024 * 1024;
 
-/// Sends files of this size and more past the memory of the kernel.
+/// Sends files of at least this size without the page cache.
 pub(super) struct DirectIo {
     least: u64,
     alignment: usize,
@@ -61,13 +61,13 @@ impl Filter for DirectIo {
     }
 }
 
-/// The same file, apart from what others have open of it.
+/// Opens the file again: `O_DIRECT` must not change descriptors that other requests use.
 fn reopen(file: &File) -> io::Result<Arc<File>> {
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     Ok(Arc::new(File::from(openat(CWD, symlinks::place(&file), flags, Mode::empty())?)))
 }
 
-/// Pieces of one file, and bytes between them.
+/// Parts of one file, and bytes between them.
 struct Direct {
     direct: Arc<File>,
     pieces: VecDeque<Piece>,
@@ -96,7 +96,7 @@ impl Source for Direct {
                     let (direct, alignment) = (Arc::clone(&self.direct), self.alignment);
                     return Pull::Await(Work::Job(Box::new(move || {
                         let read = read(&direct, (offset, count), alignment);
-                        // Some disks want more than they say.
+                        // Some disks need a larger alignment than they report.
                         let read = read.or_else(|_| read_through(&file, (offset, count)));
                         Box::new(read)
                     })));
@@ -117,7 +117,7 @@ impl Source for Direct {
     }
 }
 
-/// Reads a part of a file into memory that is aligned, as its offset and length are.
+/// Reads a part of a file. Offset, length and memory are aligned, as `O_DIRECT` requires.
 fn read(file: &File, (offset, length): (u64, u64), alignment: usize) -> io::Result<Bytes> {
     let unit = alignment as u64;
     let start = offset - offset % unit;
@@ -129,7 +129,7 @@ fn read(file: &File, (offset, length): (u64, u64), alignment: usize) -> io::Resu
     while count < wanted {
         let got = file.read_at(&mut bytes[shift + count..shift + whole], start + count as u64)?;
         count += got;
-        // Where a file ends, and nowhere else, a read ends between two units.
+        // A read that is not a multiple of the alignment means the end of the file.
         if got == 0 || count % alignment != 0 {
             break;
         }
@@ -141,7 +141,7 @@ fn read(file: &File, (offset, length): (u64, u64), alignment: usize) -> io::Resu
     Ok(Bytes::from(bytes).slice(first..shift + wanted))
 }
 
-/// The same in the ordinary way.
+/// Reads the part through the page cache.
 fn read_through(file: &File, (offset, length): (u64, u64)) -> io::Result<Bytes> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, offset)?;

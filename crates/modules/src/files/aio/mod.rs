@@ -67,7 +67,7 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static AIO: Directive<Aio> = Directive::new("aio", parse_aio)
     .within(LEVELS)
     .default("off")
-    .help("Whether other threads read files whose file system does not tell what is in memory.");
+    .help("Whether other threads read files of file systems that do not say what is in memory.");
 
 /// `aio_write on | off`
 pub static AIO_WRITE: Directive<bool> = Directive::flag("aio_write")
@@ -81,7 +81,7 @@ pub static THREAD_POOL: Directive<Box<[u8]>> = Directive::new("thread_pool", par
     .args(Arity::Range(2, 3))
     .rule(Rule::List)
     .default("default threads=32 max_queue=65536")
-    .help("A name for `aio threads`; the number of threads is not chosen by it.");
+    .help("A name for `aio threads`; its number of threads has no effect.");
 
 /// `directio SIZE | off`
 pub static DIRECTIO: Directive<Option<u64>> = Directive::new("directio", |args, _| {
@@ -93,13 +93,13 @@ pub static DIRECTIO: Directive<Option<u64>> = Directive::new("directio", |args, 
 })
 .within(LEVELS)
 .default("off")
-.help("From which size on files go past the memory of the kernel.");
+.help("The size from which on files bypass the kernel's memory.");
 
 /// `directio_alignment SIZE`
 pub static DIRECTIO_ALIGNMENT: Directive<u64> = Directive::offset("directio_alignment")
     .within(LEVELS)
     .default("512")
-    .help("To what such reads are aligned; less than 4 KB says no more than 4 KB.");
+    .help("The alignment of such reads; at least 4 KB.");
 
 /// What `aio` says.
 pub enum Aio {

@@ -81,7 +81,7 @@ pub static AUTOINDEX_FORMAT: Directive<Format> =
     Directive::new("autoindex_format", |args, _| args.value(0, |word| choice(word, &FORMATS)))
         .within(EVERYWHERE)
         .default("html")
-        .help("What a listing is written in.");
+        .help("The format of a listing.");
 
 /// `autoindex_exact_size on | off`
 pub static AUTOINDEX_EXACT_SIZE: Directive<bool> = Directive::flag("autoindex_exact_size")

@@ -236,7 +236,7 @@ mod tests {
             self.directory.path().join(name)
         }
 
-        /// Puts another file in the place of this one.
+        /// Replaces this file by another one.
         fn file(&self, name: &str, text: &str) {
             let (path, other) = (self.path(name), self.path("other"));
             fs::write(&other, text).unwrap();

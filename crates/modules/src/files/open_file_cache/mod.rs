@@ -87,32 +87,32 @@ pub static OPEN_FILE_CACHE: Directive<Option<Arc<Limits>>> = Directive::new("ope
     .within(LEVELS)
     .args(Arity::Range(1, 2))
     .default("off")
-    .help("How many files are kept open, and how long one that is not used.");
+    .help("How many files are kept open, and for how long without use.");
 
 /// `open_file_cache_valid TIME`
 pub static OPEN_FILE_CACHE_VALID: Directive<u64> =
     Directive::new("open_file_cache_valid", |args, _| args.value(0, value::time_s))
         .within(LEVELS)
         .default("60s")
-        .help("How long what is kept counts before it is looked at again.");
+        .help("After how long a cached entry is checked again.");
 
 /// `open_file_cache_min_uses NUMBER`
 pub static OPEN_FILE_CACHE_MIN_USES: Directive<u64> = Directive::number("open_file_cache_min_uses")
     .within(LEVELS)
     .default("1")
-    .help("How often a file must be asked for to be kept open.");
+    .help("How many requests a file needs to be kept open.");
 
 /// `open_file_cache_errors on | off`
 pub static OPEN_FILE_CACHE_ERRORS: Directive<bool> = Directive::flag("open_file_cache_errors")
     .within(LEVELS)
     .default("off")
-    .help("Whether it is kept, too, that a file cannot be opened.");
+    .help("Whether errors are cached, too.");
 
 /// `open_file_cache_events on | off`
 pub static OPEN_FILE_CACHE_EVENTS: Directive<bool> = Directive::flag("open_file_cache_events")
     .within(LEVELS)
     .default("off")
-    .help("Accepted: it does nothing on Linux.");
+    .help("Accepted; it has no effect on Linux.");
 
 /// The limits of the caches, one a thread, of one use of the directive.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Files {
         opened
     }
 
-    /// What is at a path. Where there is a cache it is opened all the same, as nginx does: who may not read a file
+    /// What is at a path. Where there is a cache it is opened all the same, as nginx does: a user without the right to read a file
     /// does not find it.
     pub(crate) fn look(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Rc<Opened>> {
         let way = self.way(exchange, path);

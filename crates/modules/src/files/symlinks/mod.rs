@@ -106,12 +106,12 @@ pub static SYMLINKS: Directive<Links> = Directive::new("symlinks", |args, _| {
 .default("follow")
 .help("Whether symbolic links may lead out of the root.");
 
-/// What becomes of symbolic links.
+/// What happens to symbolic links.
 #[derive(Clone, Debug)]
 pub enum Links {
     /// They are followed.
     Follow,
-    /// They are refused, or only those that lead to what somebody else owns.
+    /// Links are denied: all, or only those whose target has another owner.
     Refuse {
         /// Whether a link is fine that leads to what its own owner has.
         owned_is_fine: bool,
@@ -176,7 +176,7 @@ impl Links {
         }
     }
 
-    /// How settings beside the content are opened; none where every link counts.
+    /// How settings in `.htaccess` files are opened; none where every link counts.
     pub(crate) fn opener(self) -> Option<Opener> {
         match self {
             Links::Follow => None,
@@ -207,7 +207,7 @@ impl Links {
     }
 }
 
-/// How much of a path is in front of the first slash behind the part that is trusted; `None` where that is all of it.
+/// How much of a path is in front of the first slash after the part that is trusted; `None` where that is all of it.
 fn trusted(path: &[u8], from: &[u8]) -> Option<usize> {
     match path.strip_prefix(from) {
         None => Some(0),

@@ -32,7 +32,7 @@ const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NONBLOC
 /// Opens what is at a path for reading, without waiting for the other end of a pipe.
 ///
 /// # Errors
-/// Those of the system; `ELOOP` also where a link is refused. A path with a NUL is none.
+/// Those of the system; `ELOOP` also where a link is refused. A path with a NUL is invalid.
 pub(crate) fn open(path: &[u8], way: Way) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     if path.contains(&0) {

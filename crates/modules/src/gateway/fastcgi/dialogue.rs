@@ -28,7 +28,7 @@ pub(super) struct Records {
     /// The length of the content, where the head announces it.
     pub(super) length: Option<u64>,
     decoder: Decoder,
-    /// What the record that ended the head holds behind it.
+    /// What the record that ended the head holds after it.
     first: Bytes,
     /// What is left of the length that the head announced, where it announced one.
     rest: Option<u64>,
@@ -231,7 +231,7 @@ impl Dialogue for Records {
     }
 }
 
-/// The failure of an answer that is none.
+/// The failure of an invalid response.
 fn refused(message: &str) -> Failure {
     Failure::invalid(format!("{message} {READING_HEAD}"))
 }
@@ -257,7 +257,7 @@ mod tests {
         [&[1, kind, 0, 1, 0, length, 2, 0], content.as_bytes(), b"\0\0"].concat()
     }
 
-    /// What these records bring behind `first` and an announced length: the content, how it ends, and
+    /// What these records bring after `first` and an announced length: the content, how it ends, and
     /// whether the connection is kept.
     fn read(
         first: &'static str,

@@ -162,7 +162,7 @@ pub static FASTCGI_INDEX: Directive<Box<[u8]>> = Directive::new("fastcgi_index",
 pub static FASTCGI_SPLIT_PATH_INFO: Directive<Arc<Pattern>> =
     Directive::new("fastcgi_split_path_info", script::parse_split)
         .within(LEVELS)
-        .help("What captures `$fastcgi_script_name` and `$fastcgi_path_info` in a URI.");
+        .help("The pattern whose captures are `$fastcgi_script_name` and `$fastcgi_path_info`.");
 
 /// `fastcgi_keep_conn on | off`
 pub static FASTCGI_KEEP_CONN: Directive<bool> = Directive::flag("fastcgi_keep_conn")

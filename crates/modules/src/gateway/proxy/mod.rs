@@ -273,13 +273,13 @@ pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_hea
     .args(Arity::Exactly(2))
     .rule(Rule::List)
     .default("Host $proxy_host")
-    .help("A field of the request that the other server gets; an empty value takes it away.");
+    .help("A header of the forwarded request; an empty value removes it.");
 
 /// `proxy_http_version 1.0 | 1.1 | 2`
 pub static PROXY_HTTP_VERSION: Directive<Version> = Directive::new("proxy_http_version", parse_version)
     .within(LEVELS)
     .default("1.1")
-    .help("The version of HTTP that the other server is spoken to in.");
+    .help("The version of HTTP for the upstream server.");
 
 /// `proxy_method NAME`
 pub static PROXY_METHOD: Directive<Template> =
@@ -297,13 +297,13 @@ pub static PROXY_SET_BODY: Directive<Template> =
 pub static PROXY_PASS_TRAILERS: Directive<bool> = Directive::flag("proxy_pass_trailers")
     .within(LEVELS)
     .default("off")
-    .help("Whether fields after the content of a response are passed on.");
+    .help("Whether trailers of a response are passed on.");
 
 /// `proxy_cache_convert_head on | off`
 pub static PROXY_CACHE_CONVERT_HEAD: Directive<bool> = Directive::flag("proxy_cache_convert_head")
     .within(LEVELS)
     .default("on")
-    .help("Whether a HEAD request is passed on as GET where responses are kept. If not, the key should have the method.");
+    .help("Whether HEAD is forwarded as GET with a cache. If not, the key should contain the method.");
 
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
     args.value(0, |word| {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What a directive like `proxy_pass` says in its place.
 pub(super) struct Route {
     pub(super) pass: Pass,
-    /// The target, if no variable has a say in it.
+    /// The target, if it does not contain a variable.
     pub(super) fixed: Option<Arc<Target>>,
     /// What variables can name.
     hosts: Option<Hosts>,

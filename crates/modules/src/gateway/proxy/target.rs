@@ -98,7 +98,7 @@ pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass,
     let (scheme, rest) = family.split(&text).ok_or_else(|| error(BAD_SCHEME))?;
     let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
     if !uri.is_empty() {
-        return Err(error(NO_URI).hint("remove the part behind the host: the request goes on with its URI"));
+        return Err(error(NO_URI).hint("remove the path after the host: the request keeps its URI"));
     }
     Ok(Pass { text, template: None, policies, family })
 }
@@ -158,7 +158,7 @@ impl Pass {
         &self.text
     }
 
-    /// The target, if no variable has a say in it.
+    /// The target, if it does not contain a variable.
     pub(super) fn fixed(&self, view: &View<'_>) -> Result<Option<Target>, Diagnostic> {
         if self.template.is_some() {
             return Ok(None);
@@ -198,7 +198,7 @@ impl Pass {
         may_be_secure.then(|| self.policies.of(view, options, protocol)).transpose()
     }
 
-    /// Whether variables have a say.
+    /// Whether it contains variables.
     pub(super) fn is_dynamic(&self) -> bool {
         self.template.is_some()
     }

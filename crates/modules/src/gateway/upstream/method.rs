@@ -7,22 +7,22 @@ use contract::{Args, Directive, Loading, Rule, View, Written};
 /// `least_conn`
 pub(super) static LEAST_CONN: Directive<Method> = method("least_conn", |_, _| Ok(Method::LeastConnections))
     .args(Arity::Exactly(0))
-    .help("The server with the fewest requests for its weight is asked.");
+    .help("Chooses the server with the fewest requests for its weight.");
 
 /// `ip_hash`
 pub(super) static IP_HASH: Directive<Method> = method("ip_hash", |_, _| Ok(Method::Network))
     .args(Arity::Exactly(0))
-    .help("Clients of one network meet the same server.");
+    .help("Sends clients of one network to the same server.");
 
 /// `hash TEXT [consistent]`
 pub(super) static HASH: Directive<Method> = method("hash", parse_hash)
     .args(Arity::Range(1, 2))
-    .help("Requests with the same text meet the same server; `consistent` keeps most of them there.");
+    .help("Sends requests with the same text to the same server. With `consistent`, most texts keep their server when the group changes.");
 
 /// `random [two [least_conn]]`
 pub(super) static RANDOM: Directive<Method> = method("random", parse_random)
     .args(Arity::Range(0, 2))
-    .help("A server is drawn; with `two` it is the lighter one of two.");
+    .help("Chooses a random server; with `two`, the better one of two.");
 
 /// The methods take each other's place.
 const fn method(

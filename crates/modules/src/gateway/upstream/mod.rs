@@ -135,7 +135,7 @@ pub static UPSTREAM: Directive<Block> = Directive::new("upstream", parse_upstrea
     .opens(Arity::Exactly(1), Contexts::UPSTREAM)
     .rule(Rule::Never)
     .repeats()
-    .help("Servers that do the same.");
+    .help("Defines a group of servers.");
 
 /// `keepalive NUMBER [local]`
 pub static KEEPALIVE: Directive<(usize, bool)> = Directive::new("keepalive", parse_keepalive)
@@ -143,7 +143,7 @@ pub static KEEPALIVE: Directive<(usize, bool)> = Directive::new("keepalive", par
     .args(Arity::Range(1, 2))
     .rule(Rule::Never)
     .default("32 local")
-    .help("How many idle connections each thread keeps; 0 is none.");
+    .help("How many idle connections each thread keeps; 0 means none.");
 
 /// `keepalive_requests NUMBER`
 pub static KEEPALIVE_REQUESTS: Directive<u64> = Directive::number("keepalive_requests")
@@ -185,7 +185,7 @@ pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", resol
     .within(Contexts::UPSTREAM)
     .args(Arity::AtLeast(1))
     .rule(Rule::Never)
-    .help("The name servers that are asked for hosts with `resolve`, in place of those of `http`.");
+    .help("The name servers for hosts with `resolve`, instead of those of `http`.");
 
 /// `resolver_timeout TIME`
 pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_timeout")

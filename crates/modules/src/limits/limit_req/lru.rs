@@ -3,7 +3,7 @@
 use crate::shared::lru;
 use crate::shared::zones;
 
-/// What nginx spends on a state beside its key, in bytes.
+/// What nginx spends on a state besides its key, in bytes.
 const STATE_ACCOUNT: usize = 80;
 
 /// States by key.

@@ -112,7 +112,7 @@ pub static LIMIT_REQ: Directive<Limit> = Directive::new("limit_req", |args, _| L
 pub static LIMIT_REQ_STATUS: Directive<Status> = Directive::new("limit_req_status", parse_status)
     .within(LEVELS)
     .default("503")
-    .help("The answer to a request beyond the limit.");
+    .help("The status of a response to a request above the limit.");
 
 /// `limit_req_log_level info | notice | warn | error`
 pub static LIMIT_REQ_LOG_LEVEL: Directive<Level> = Directive::new("limit_req_log_level", parse_level)
@@ -124,7 +124,7 @@ pub static LIMIT_REQ_LOG_LEVEL: Directive<Level> = Directive::new("limit_req_log
 pub static LIMIT_REQ_DRY_RUN: Directive<bool> = Directive::flag("limit_req_dry_run")
     .within(LEVELS)
     .default("off")
-    .help("Whether requests are only counted, and nothing is done.");
+    .help("Whether the limit is only logged, and not enforced.");
 
 /// A status that a limit may answer with.
 pub(crate) fn parse_status(args: &Args<'_>, _: &mut Loading) -> Result<Status, Diagnostic> {

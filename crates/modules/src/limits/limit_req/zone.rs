@@ -33,7 +33,7 @@ pub(super) enum Verdict {
     Full,
 }
 
-/// A state that nobody asked for during this time is dropped where it has no excess left, in milliseconds.
+/// A state that was unused for this time, in milliseconds, is dropped if it has no excess left.
 const IDLE: u64 = 60_000;
 
 impl Named for Zone {

@@ -13,7 +13,7 @@ enum Kind {
     Unread,
 }
 
-/// The members behind `time`; each is the variable of that name.
+/// The members after `time`; each is the variable of that name.
 const MEMBERS: [(&str, Kind); 20] = [
     ("remote_addr", Kind::Text),
     ("remote_user", Kind::Text),

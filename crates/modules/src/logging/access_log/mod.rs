@@ -120,7 +120,7 @@ pub static OPEN_LOG_FILE_CACHE: Directive<Option<Arc<OpenLogs>>> =
 pub static LOG_SUBREQUEST: Directive<bool> = Directive::flag("log_subrequest")
     .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
     .default("off")
-    .help("Whether requests inside of the server have lines, too.");
+    .help("Whether subrequests are logged, too.");
 
 /// A format by its name.
 pub struct Format {

@@ -23,7 +23,7 @@ pub enum Target {
         place: Place,
         /// The name of its format.
         format: Word,
-        /// That format, where it is ready-made and nobody defines another of its name.
+        /// The predefined format of this name, unless the configuration defines one.
         ready: Option<Arc<Line>>,
         /// What has to hold.
         condition: Option<Template>,
@@ -99,7 +99,7 @@ fn conflict(name: &Word) -> String {
     format!("access_log \"{name}\" already defined with conflicting parameters")
 }
 
-/// What is written behind the format.
+/// What is written after the format.
 struct Parameters {
     condition: Option<Template>,
     buffering: Option<Buffering>,

@@ -78,7 +78,7 @@ impl Collector for Process {
     }
 }
 
-/// The configuration that serves, and what became of reloads.
+/// The configuration that serves, and the result of reloads.
 #[derive(Debug)]
 struct Configuration;
 
@@ -127,14 +127,13 @@ impl Collector for Certificates {
     }
 }
 
-/// What caches hold, and what became of requests: name, sizes, and how many had each result.
+/// What caches hold, and what happened to requests: name, sizes, and how many had each result.
 #[derive(Debug)]
 struct Caches(Vec<(Box<str>, Totals, [u64; cache::RESULTS])>);
 
 impl Collector for Caches {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (name, help) =
-            ("cache_requests", "Requests for responses that may be kept, by what became of them");
+        let (name, help) = ("cache_requests", "Requests that may use a cache, by result");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (zone, _, counts) in &self.0 {
             for (status, count) in Found::TEXTS.iter().zip(counts).filter(|(_, count)| **count > 0) {

@@ -77,18 +77,18 @@ pub static FULMAR_STATUS: Directive<Audience> =
     .rule(Rule::Never)
     .help("Answers with a status page, or with metrics.");
 
-/// Who may look.
+/// The clients that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// Clients on this machine.
     Local,
-    /// Everybody whom the location lets in.
+    /// All clients that the location allows.
     Anyone,
 }
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page's own script and style may run, nothing else, and nobody may frame it.
+/// Only the page's own script and style may run, and no other page may frame it.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
     frame-ancestors 'none'";
 

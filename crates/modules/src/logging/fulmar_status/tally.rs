@@ -34,7 +34,7 @@ pub(super) struct Place {
 
 /// The counts of some threads.
 struct Tally {
-    /// In the order of [`STATUSES`], with all others behind them.
+    /// In the order of [`STATUSES`], with all others after them.
     statuses: [AtomicU64; STATUSES.len() + 1],
     buckets: [AtomicU64; BUCKETS_S.len() + 1],
     nanoseconds: AtomicU64,

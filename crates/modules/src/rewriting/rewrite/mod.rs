@@ -146,7 +146,7 @@ pub static IF: Directive<Instruction> = Directive::new("if", parse_if)
     .slot("rewrite")
     .rule(Rule::Never)
     .repeats()
-    .help("Carries out its block, and makes it the location, if a condition holds.");
+    .help("Runs its block, as a location, if a condition is true.");
 
 /// `break`
 pub static BREAK: Directive<Instruction> = Directive::new("break", |_, _| Ok(Instruction::Break))
@@ -161,7 +161,7 @@ pub static BREAK: Directive<Instruction> = Directive::new("break", |_, _| Ok(Ins
 pub static REWRITE_LOG: Directive<bool> = Directive::flag("rewrite_log")
     .within(BLOCKS_AND_IF.or(Contexts::HTTP))
     .default("off")
-    .help("Whether what rewrite does is logged, at the level notice.");
+    .help("Whether rewrites are logged, at the level notice.");
 
 /// `uninitialized_variable_warn on | off`
 pub static UNINITIALIZED_VARIABLE_WARN: Directive<bool> = Directive::flag("uninitialized_variable_warn")

@@ -25,7 +25,7 @@ struct Branch {
     condition: Condition,
     /// Where it was written.
     place: Span,
-    /// The location that the block is; a block in a server is none.
+    /// The location of the block; `None` for a block in a server.
     scope: Option<Arc<Scope>>,
     block: Program,
 }
@@ -95,7 +95,7 @@ enum Flow {
     End(Step),
 }
 
-/// What becomes of a request whose pattern took too many steps.
+/// What happens to a request whose pattern took too many steps.
 const GIVEN_UP: Flow = Flow::End(Step::Finish(Status::INTERNAL_SERVER_ERROR));
 
 struct Run<'a> {
@@ -198,7 +198,7 @@ mod tests {
     use crate::testing::{Site, body_text, status};
     use contract::{Exchange, Phase, Reroute, Step};
 
-    /// What becomes of a request: its URI and query, marked with how processing goes on.
+    /// What happens to a request: its URI and query, marked with how processing goes on.
     fn run(text: &str, target: &str) -> String {
         let site = Site::location(text);
         let mut exchange = site.get(target);

@@ -32,7 +32,7 @@ pub(super) enum Next {
     Stay,
 }
 
-/// What became of a URI that matched.
+/// What happened to a URI that matched.
 pub(super) enum Replaced {
     /// There is a new one.
     Uri(Next),

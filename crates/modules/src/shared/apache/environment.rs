@@ -37,7 +37,7 @@ pub(crate) struct PhpSettings {
 /// The parameter by which PHP-FPM takes settings.
 pub(crate) const PHP_VALUE: &[u8] = b"PHP_VALUE";
 
-/// What a variable takes of [`BYTES_MAX`] beside its name and value.
+/// What a variable takes of [`BYTES_MAX`] besides its name and value.
 const VARIABLE_BYTES: usize = 200;
 
 /// Parameters by which a program decides what it runs, and how. Only the configuration may set them: other sites

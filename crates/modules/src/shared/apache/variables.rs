@@ -117,7 +117,7 @@ pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
     !climbs && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root.ends_with(b"/"))
 }
 
-/// Where the file's own path ends; behind it the client may have put a path for a program. A file that is not
+/// Where the file's own path ends; after it the client may have put a path for a program. A file that is not
 /// there ends with the first segment that is missing.
 pub(crate) fn file_end(path: &[u8]) -> usize {
     let look = |path: &[u8]| std::fs::metadata(OsStr::from_bytes(path));

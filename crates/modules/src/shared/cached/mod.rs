@@ -31,7 +31,7 @@ use upstream::{CacheSettings, Failures, Store};
 pub(crate) use variables::{conditions, etag, last_modified, status};
 use wire::Timer;
 
-/// What became of the look for a response (`$upstream_cache_status`).
+/// The result of the look for a response (`$upstream_cache_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing was looked for.
@@ -115,7 +115,7 @@ pub(crate) struct Cached {
     is_collapsed: Cell<bool>,
     /// The object that is sent with a head that was made before.
     sent: RefCell<Option<Arc<Object>>>,
-    /// What the request says about the use of kept responses, if the rules let it have a say.
+    /// What the request says about cached responses, if the rules let it count.
     wish: Wish,
     /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
     asked: i64,
@@ -526,7 +526,7 @@ impl Cached {
         rfc9111::judge(&self.wish, head, self.settings.ignoring, now)
     }
 
-    /// The work of getting a response anew, by a request that nobody waits for.
+    /// The work of fetching a response again, by a detached subrequest.
     fn update(&self, exchange: &Exchange, fill: Fill) -> Work {
         Updates::add(exchange, &self.text, fill);
         let request = &exchange.request;
@@ -577,7 +577,7 @@ impl Cached {
         self.answered.set(Some(status));
     }
 
-    /// Counts what became of the request; the head of this object is sent, or an answer of the other server.
+    /// Counts what happened to the request; the head of this object is sent, or an answer of the other server.
     pub(crate) fn count(&self, head: Option<&Head>) {
         self.valid_until.set(head.map(|head| head.freshness.valid_until));
         self.store.zone.count(self.found.get() as usize);

@@ -184,7 +184,7 @@ impl Dialogue for Block {
     }
 }
 
-/// The failure of an answer that is none.
+/// The failure of an invalid response.
 fn refused(message: &str) -> Failure {
     Failure::invalid(format!("{message} {READING_HEAD}"))
 }

@@ -57,7 +57,7 @@ pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Dia
 const PREFIX: &[u8] = b"HTTP_";
 
 /// The parameter for `Host`. Unless the configuration sets it, it is the host that the request is for: the field itself
-/// does not count beside an absolute target.
+/// does not count with an absolute target.
 const HOST: &[u8] = b"HTTP_HOST";
 
 /// The field that Apache keeps from programs, so that files with settings hand it on in their environment.

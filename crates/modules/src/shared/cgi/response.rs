@@ -20,7 +20,7 @@ pub(crate) struct Answer<'a> {
 /// The length of content that the fields announce.
 ///
 /// # Errors
-/// The line for the error log: a length that is none, or two, or one beside a coding.
+/// A message for the error log: an invalid length, two lengths, or a length with a transfer coding.
 pub(crate) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
     let mut lengths = fields.all("Content-Length");
     let Some(written) = lengths.next() else { return Ok(None) };

@@ -83,7 +83,7 @@ pub(crate) fn parse_word(
 }
 
 impl Pass {
-    /// Whether a request has a say in which servers are asked.
+    /// Whether a request can influence the choice of the server.
     pub(crate) fn is_chosen(&self) -> bool {
         self.template.is_some()
     }

@@ -27,7 +27,7 @@
 //!
 //! ```conf
 //! charset_map my-charset utf-8 {
-//!     23 E282AC; # the euro in the place of #
+//!     23 E282AC; # the euro instead of #
 //! }
 //! server {
 //!     listen 8080;
@@ -108,7 +108,7 @@ pub static CHARSET_MAP: Directive<CharsetMap> = Directive::new("charset_map", ta
     .within(Contexts::HTTP)
     .block(Arity::Exactly(2))
     .rule(Rule::List)
-    .help("What the bytes of one charset are in another.");
+    .help("A table from the bytes of one charset to those of another.");
 
 /// `charset_types TYPE … | *`
 pub static CHARSET_TYPES: Directive<Words> = Directive::new("charset_types", media_types::parse)
@@ -122,7 +122,7 @@ pub static CHARSET_TYPES: Directive<Words> = Directive::new("charset_types", med
 pub static OVERRIDE_CHARSET: Directive<bool> = Directive::flag("override_charset")
     .within(LEVELS.or(Contexts::LOCATION_IF))
     .default("off")
-    .help("Whether a charset that another server named is replaced, and its content recoded.");
+    .help("Whether the charset of an upstream server is replaced, and its content converted.");
 
 const TYPES: [&str; 5] =
     ["text/xml", "text/plain", "text/vnd.wap.wml", "application/javascript", "application/rss+xml"];

@@ -17,7 +17,7 @@ pub(super) struct Recoding {
 enum Begin {
     /// A character, or what has the form of one, and its length.
     Character(u32, usize),
-    /// What is none, and its length.
+    /// An invalid sequence, and its length.
     Invalid(usize),
     /// The beginning of a character.
     Incomplete,
@@ -141,7 +141,7 @@ mod tests {
     fn what_is_no_utf8() {
         assert_eq!(recoded(&[b"\x80a\xc0\xaf\xffb"]), b"?a???b");
         assert_eq!(recoded(&[b"\xc3<p>"]), b"?p>");
-        assert_eq!(recoded(&[b"\xe2\x82<\xe4"]), b"?", "and an end that is none");
+        assert_eq!(recoded(&[b"\xe2\x82<\xe4"]), b"?", "and an incomplete end");
         assert_eq!(recoded(&[b"\xe0\x80\x80\xf4\x90\x80\x80"]), b"??", "too long, and too large");
         assert_eq!(begin(b"\xc3"), Begin::Incomplete);
     }

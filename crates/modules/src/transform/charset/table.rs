@@ -16,7 +16,7 @@ pub struct CharsetMap {
     back: Arc<Table>,
 }
 
-/// What becomes of each character.
+/// What happens to each character.
 #[derive(Debug)]
 pub(super) enum Table {
     /// Of each byte, another byte.

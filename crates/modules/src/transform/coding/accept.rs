@@ -21,7 +21,7 @@ impl<'a> Accept<'a> {
     }
 
     /// The weight of a coding. As in nginx it has to be named, since content without any coding is always good
-    /// enough; only a client that refuses that takes what `*` stands for. A weight that is none counts as zero.
+    /// enough; only a client that refuses that takes what `*` stands for. An invalid weight counts as zero.
     pub(crate) fn weight(&self, coding: &str) -> Weight {
         let Some(field) = self.field else { return 0 };
         named(field, coding).unwrap_or_else(|| match (self.identity(), named(field, "*")) {
@@ -51,7 +51,7 @@ fn named(field: &[u8], name: &str) -> Option<Weight> {
     })
 }
 
-/// The text behind a coding's name, which stands at the start, or behind a comma or a space.
+/// The text after a coding's name, which stands at the start, or after a comma or a space.
 fn behind<'a>(field: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut from = 0;
     loop {
@@ -70,7 +70,7 @@ fn behind_spaces(text: &[u8]) -> &[u8] {
     &text[spaces..]
 }
 
-/// A weight (RFC 9110, section 12.4.2); what is none counts as zero.
+/// A weight (RFC 9110, section 12.4.2); an invalid one counts as zero.
 fn thousandths(text: &[u8]) -> Weight {
     let weight = text.split(|byte| matches!(byte, b',' | b' ')).next().unwrap_or_default();
     let (whole, digits) = match weight {

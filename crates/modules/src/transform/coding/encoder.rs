@@ -255,7 +255,7 @@ mod tests {
             };
             let first = run();
             assert_eq!(run(), first, "{settings:?}");
-            // One that was left in the middle of its work is none.
+            // A compressor that was dropped in the middle of its work is not kept.
             Encoder::new(&settings, None).unwrap().add(b"left", &mut Vec::new()).unwrap();
             assert_eq!(run(), first, "{settings:?}");
         }

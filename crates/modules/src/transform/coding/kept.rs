@@ -1,5 +1,5 @@
 //! Compressed forms of files that are kept, so that a file that many ask for is compressed once. Each thread keeps
-//! its own, so that nobody waits for another.
+//! its own, so no thread waits for another one.
 
 use super::encoder::Settings;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The largest file whose compressed form is kept, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What an entry costs beside its content, in bytes, roughly.
+/// What an entry costs besides its content, in bytes, roughly.
 const ENTRY_BYTES: usize = 256;
 
 /// A state of a file, and how it was compressed.

@@ -1,4 +1,4 @@
-//! How many times smaller content became: `$gzip_ratio` and its kin.
+//! The ratio of compression: `$gzip_ratio`, `$brotli_ratio` and `$zstd_ratio`.
 
 use super::Coding;
 use contract::Exchange;

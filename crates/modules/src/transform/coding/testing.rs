@@ -1,4 +1,4 @@
-//! What the tests of codings share: the other side, and content that comes as it likes.
+//! Helpers for tests of codings: decoders, and content that arrives in pieces.
 
 use super::encoder::Settings;
 use crate::testing::pull;
@@ -16,7 +16,7 @@ pub(crate) const CODINGS: [Settings; 3] = [
     Settings::Zstd { level: 1, dictionary: None },
 ];
 
-/// The plain content, where the end is there and all is right.
+/// The plain content, if the compressed content is complete and valid.
 pub(crate) fn decode(settings: &Settings, bytes: &[u8]) -> Option<Vec<u8>> {
     let (plain, whole) = read(settings, bytes);
     whole.then_some(plain)
@@ -47,12 +47,12 @@ fn read(settings: &Settings, bytes: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// All that a body gives, with its work done in between, or nothing where it failed.
+/// The whole content of a body, with the work that it waits for; `None` if it failed.
 pub(crate) fn drain(body: Body) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut add = |piece: Piece| match piece {
         Piece::Bytes(bytes) => out.extend_from_slice(&bytes),
-        Piece::File { .. } => panic!("compressed content is no file"),
+        Piece::File { .. } => panic!("compressed content is not a file"),
     };
     match body {
         Body::Piece(piece) => add(piece),
@@ -97,7 +97,7 @@ impl Source for Slow {
     }
 }
 
-/// A file without a name that has these bytes.
+/// A file without a name, with these bytes.
 pub(crate) fn file(bytes: &[u8]) -> Arc<std::fs::File> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();

@@ -99,7 +99,7 @@ pub static MODULE: Module = Module {
 pub static GZIP: Directive<bool> = Directive::flag("gzip")
     .within(LEVELS.or(Contexts::LOCATION_IF))
     .default("off")
-    .help("Whether responses are compressed for clients that accept it.");
+    .help("Whether responses are compressed for clients that accept this coding.");
 
 /// `gzip_types TYPE … | *`
 pub static GZIP_TYPES: Directive<Words> = Directive::new("gzip_types", media_types::parse)
@@ -144,11 +144,13 @@ pub static GZIP_HASH: Directive<u64> =
 
 /// `gzip_no_buffer on | off`
 pub static GZIP_NO_BUFFER: Directive<bool> =
-    Directive::flag("gzip_no_buffer").within(LEVELS).default("off").help("Accepted; nothing is held back.");
+    Directive::flag("gzip_no_buffer").within(LEVELS).default("off").help("Accepted; no output is held back.");
 
 /// `postpone_gzipping SIZE`
-pub static POSTPONE_GZIPPING: Directive<u64> =
-    Directive::size("postpone_gzipping").within(LEVELS).default("0").help("Accepted; nothing is held back.");
+pub static POSTPONE_GZIPPING: Directive<u64> = Directive::size("postpone_gzipping")
+    .within(LEVELS)
+    .default("0")
+    .help("Accepted; no output is held back.");
 
 /// Window sizes as powers of two.
 const WINDOWS: std::ops::RangeInclusive<u32> = 9..=15;

@@ -12,7 +12,7 @@ use journal::clock::Time;
 pub static GZIP_VARY: Directive<bool> = Directive::flag("gzip_vary")
     .within(LEVELS)
     .default("off")
-    .help("Whether `Vary: Accept-Encoding` tells caches that the content depends on that field.");
+    .help("Whether `Vary: Accept-Encoding` is sent, for caches in front of the server.");
 
 /// `gzip_proxied off | any | CONDITION …`
 pub static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_proxied)
@@ -27,7 +27,7 @@ pub static GZIP_HTTP_VERSION: Directive<Version> =
     Directive::new("gzip_http_version", |args, _| args.value(0, |word| value::choice(word, &VERSIONS)))
         .within(LEVELS)
         .default("1.1")
-        .help("The least version of a request that gets compressed content.");
+        .help("The lowest version of HTTP that gets compressed content.");
 
 /// `gzip_disable PATTERN … | msie6`
 pub static GZIP_DISABLE: Directive<Disabled> = Directive::new("gzip_disable", parse_disable)

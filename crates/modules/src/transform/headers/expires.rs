@@ -114,7 +114,7 @@ fn seconds(text: &[u8]) -> Result<i64, &'static str> {
     time.ok_or("invalid value")
 }
 
-/// When content is stale, in seconds since 1970, and how long it is fresh; a negative age is none at all. `from` is
+/// When content is stale, in seconds since 1970, and how long it is fresh; a negative age means no age. `from` is
 /// what a time counts from, if not from now on.
 fn times(moment: Moment, from: Option<i64>, now: Time) -> Option<(i64, i64)> {
     /// Thu, 31 Dec 2037 23:55:55 GMT.

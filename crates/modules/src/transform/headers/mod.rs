@@ -93,33 +93,33 @@ pub static EXPIRES: Directive<Expires> = Directive::new("expires", expires::pars
     .within(LEVELS)
     .args(Arity::Range(1, 2))
     .default("off")
-    .help("When the content is stale: sets `Expires` and `Cache-Control`.");
+    .help("When content expires: sets `Expires` and `Cache-Control`.");
 
 /// `add_header NAME VALUE [always]`
 pub static ADD_HEADER: Directive<Added> = Directive::new("add_header", parse_header)
     .within(LEVELS)
     .args(Arity::Range(2, 3))
     .rule(Rule::List)
-    .help("A field that is added to responses.");
+    .help("A header that is added to responses.");
 
 /// `add_header_inherit on | off | merge`
 pub static ADD_HEADER_INHERIT: Directive<Inherit> = Directive::new("add_header_inherit", parse_inherit)
     .within(LEVELS)
     .default("on")
-    .help("What becomes of the `add_header` from outside.");
+    .help("Whether `add_header` of outer levels is inherited.");
 
 /// `add_trailer NAME VALUE [always]`
 pub static ADD_TRAILER: Directive<Added> = Directive::new("add_trailer", parse_added)
     .within(LEVELS)
     .args(Arity::Range(2, 3))
     .rule(Rule::List)
-    .help("A field that is added behind the content.");
+    .help("A header that is added after the content.");
 
 /// `add_trailer_inherit on | off | merge`
 pub static ADD_TRAILER_INHERIT: Directive<Inherit> = Directive::new("add_trailer_inherit", parse_inherit)
     .within(LEVELS)
     .default("on")
-    .help("What becomes of the `add_trailer` from outside.");
+    .help("Whether `add_trailer` of outer levels is inherited.");
 
 /// A field to add.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ pub enum Inherit {
     Off,
     /// All, if it sets none itself.
     On,
-    /// All, behind its own.
+    /// All, after its own.
     Merge,
 }
 

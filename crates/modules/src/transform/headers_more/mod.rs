@@ -85,7 +85,7 @@ pub static MORE_SET_HEADERS: Directive<Written> = Directive::new("more_set_heade
 .within(LEVELS)
 .args(Arity::AtLeast(1))
 .rule(Rule::Gather)
-.help("Fields that are set in responses.");
+.help("Headers that are set in responses.");
 
 /// `more_clear_headers [-t TYPES] [-s STATUSES] NAME …`
 pub static MORE_CLEAR_HEADERS: Directive<Written> = Directive::new("more_clear_headers", |args, loading| {
@@ -95,7 +95,7 @@ pub static MORE_CLEAR_HEADERS: Directive<Written> = Directive::new("more_clear_h
 .within(LEVELS)
 .args(Arity::AtLeast(1))
 .rule(Rule::Gather)
-.help("Fields that are taken out of responses.");
+.help("Headers that are removed from responses.");
 
 /// `more_set_input_headers [-r] [-t TYPES] 'NAME: VALUE' …`
 pub static MORE_SET_INPUT_HEADERS: Directive<Written> =
@@ -106,7 +106,7 @@ pub static MORE_SET_INPUT_HEADERS: Directive<Written> =
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .rule(Rule::Gather)
-    .help("Fields that are set in requests.");
+    .help("Headers that are set in requests.");
 
 /// `more_clear_input_headers [-t TYPES] NAME …`
 pub static MORE_CLEAR_INPUT_HEADERS: Directive<Written> =
@@ -117,7 +117,7 @@ pub static MORE_CLEAR_INPUT_HEADERS: Directive<Written> =
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .rule(Rule::Gather)
-    .help("Fields that are taken out of requests.");
+    .help("Headers that are removed from requests.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let lines = values(view, &MORE_SET_HEADERS);
@@ -259,7 +259,7 @@ fn change_request(exchange: &mut Exchange, field: &Field, only_replaces: bool) {
     }
 }
 
-/// Makes the host of a request another one. What is none changes the field only.
+/// Changes the host of a request. An invalid host changes the header only.
 fn name_host(exchange: &mut Exchange, value: &[u8]) {
     let mut host = Host::default();
     if host.parse(value).is_ok() {

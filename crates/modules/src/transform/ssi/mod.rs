@@ -92,7 +92,7 @@ const VALUE_LENGTH_MAX: u64 = 64 * 1024;
 pub static SSI: Directive<bool> = Directive::flag("ssi")
     .within(LEVELS.or(Contexts::LOCATION_IF))
     .default("off")
-    .help("Whether commands in pages are done.");
+    .help("Whether commands in pages are run.");
 
 /// `ssi_types TYPE … | *`
 pub static SSI_TYPES: Directive<Words> = Directive::new("ssi_types", media_types::parse)
@@ -100,7 +100,7 @@ pub static SSI_TYPES: Directive<Words> = Directive::new("ssi_types", media_types
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
     .default("text/html")
-    .help("The media types in which commands are done, besides `text/html`.");
+    .help("The media types in which commands run, besides `text/html`.");
 
 /// `ssi_silent_errors on | off`
 pub static SSI_SILENT_ERRORS: Directive<bool> = Directive::flag("ssi_silent_errors")

@@ -10,7 +10,7 @@ pub(super) type State = u32;
 #[derive(Debug)]
 pub(super) struct Automaton {
     nodes: Vec<Node>,
-    /// The nodes behind the root, which is where most bytes of most contents lead from and to.
+    /// The nodes after the root, which is where most bytes of most contents lead from and to.
     roots: Box<[State; 256]>,
 }
 

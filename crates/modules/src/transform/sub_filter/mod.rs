@@ -80,7 +80,7 @@ pub static SUB_FILTER: Directive<Pair> = Directive::new("sub_filter", parse)
     .within(LEVELS)
     .args(Arity::Exactly(2))
     .rule(Rule::List)
-    .help("A text, and what comes in its place.");
+    .help("A text and its replacement.");
 
 /// `sub_filter_once on | off`
 pub static SUB_FILTER_ONCE: Directive<bool> = Directive::flag("sub_filter_once")

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A replacement in the middle of its work.
 pub(super) struct Replacing {
     automaton: Arc<Automaton>,
-    /// What comes in the place of each text.
+    /// The replacement of each text.
     replacements: Vec<Box<[u8]>>,
     /// Texts that are no longer looked for, where each is replaced once.
     used: Option<Vec<bool>>,
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(all(&[("bc", "1"), ("abcd", "2")], "abcdabce"), "2a1e");
         assert_eq!(all(&[("abc", "1"), ("ab", "2")], "ab"), "2", "the end decides, too");
         assert_eq!(all(&[("aab", "+")], "aaaab"), "aa+");
-        assert_eq!(all(&[("a", "aa")], "aa"), "aaaa", "what was replaced is not looked at again");
+        assert_eq!(all(&[("a", "aa")], "aa"), "aaaa", "replacements are not searched again");
         assert_eq!(all(&[("a", "")], "banana"), "bnn");
     }
 

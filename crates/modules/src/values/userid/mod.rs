@@ -122,7 +122,7 @@ pub static USERID_P3P: Directive<Box<str>> =
 pub static USERID_MARK: Directive<Option<u8>> = Directive::new("userid_mark", parse_mark)
     .within(LEVELS)
     .default("off")
-    .help("A letter, a digit or `=` in the place of the cookie's padding.");
+    .help("A letter, a digit or `=` that replaces the cookie's padding.");
 
 const fn text(name: &'static str, default: &'static str, help: &'static str) -> Directive<Box<str>> {
     Directive::new(name, |args, _| Ok(args.word(0)?.to_string().into()))

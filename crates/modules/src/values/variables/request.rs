@@ -149,7 +149,7 @@ pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) ->
     put_shown(exchange.request.length, out)
 }
 
-/// 16 bytes that nobody can foresee, the same whenever they are asked for in one exchange.
+/// 16 random bytes, the same for each use in one exchange.
 pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
     let connection = &exchange.connection;

@@ -168,7 +168,7 @@ impl Multiplexed {
         self.woken.set_connection(cx);
         self.shared.io.follow();
         self.pooled = 0;
-        // A connection that always has something to do ends, too.
+        // Checked before the loop, so that a connection that is never idle also ends when it has to.
         self.leave();
         for _ in 0..ROUNDS {
             let mut has_moved = self.stage == Stage::Open && self.read(cx);
@@ -186,6 +186,7 @@ impl Multiplexed {
                 Rest::Ended(ended) => return Poll::Ready(ended),
             }
         }
+        // There is more to do, and no event announces it: ask for another turn, after those of other connections.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -685,7 +686,7 @@ struct Opened {
     handshake: Option<Handshake>,
 }
 
-/// What becomes of a connection that has nothing to do.
+/// What happens to a connection that has nothing to do.
 enum Rest {
     /// There is something to do after all.
     Again,

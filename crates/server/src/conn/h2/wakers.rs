@@ -58,6 +58,8 @@ impl Wake for StreamWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        // The first wake-up since the last poll queues the stream; further ones find it queued. `AcqRel` makes what the
+        // waking thread wrote visible to `rearm`, also if its wake-up was not the first.
         if !self.is_woken.swap(true, Ordering::AcqRel) {
             let mut state = self.woken.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.streams.push(self.stream);

@@ -51,7 +51,7 @@ impl Handshake {
             return Err(Status::BAD_GATEWAY);
         }
         if is_success(response.status) {
-            exchange.log(Level::Info, "client asked for a WebSocket where there is none");
+            exchange.log(Level::Info, "client requested a WebSocket, and the location does not open one");
             return Err(Status::NOT_IMPLEMENTED);
         }
         Ok(())

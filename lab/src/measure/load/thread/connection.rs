@@ -242,7 +242,7 @@ impl Thread<'_> {
             self.parked.push_back(at);
             self.begin_next();
         } else if !goes_on {
-            // Requests behind the last answer are sent again; nobody took them up.
+            // Requests after the last answer are sent again; nobody took them up.
             self.work(at);
         }
         goes_on
