@@ -134,7 +134,7 @@ fn programs_get_an_object_for_each_request() {
 fn what_cannot_be_explained_has_status_1() {
     let site = site();
     for (url, reason) in [
-        ("http://shop.example/", "nothing listens on port 80; the addresses are: 0.0.0.0:8080"),
+        ("http://shop.example/", "no server listens on port 80; the addresses are: 0.0.0.0:8080"),
         ("https://shop.example:8080/", "the connections to 0.0.0.0:8080 are not encrypted"),
         ("shop.example:8080/", "is no URL to explain"),
     ] {

@@ -113,7 +113,7 @@ fn sections_for_unknown_modules() {
     let running = site.start(Server::Fulmar);
     assert_eq!(status(&running, "GET /cache/a.txt"), 200);
     assert_eq!(status(&running, "GET /closed/a.txt"), 500);
-    running.wait_for_log("error.log", "nobody knows that module: access is denied");
+    running.wait_for_log("error.log", "neither Fulmar nor Apache has that module: access is denied");
     running.stop();
 }
 

@@ -47,7 +47,7 @@ fn a_test_warns_and_does_not_fail() {
         ),
         format!("[warn] unknown directive \"NoSuchThing\" in {}/sub/deep/.htaccess:2; {end}", root.display()),
         "[warn] \"SetEnv\" sets \"PHP_VALUE\", which is reserved".to_owned(),
-        "looked at 4 .htaccess files in 5 directories\n".to_owned(),
+        "read 4 .htaccess files in 5 directories\n".to_owned(),
     ] {
         assert!(text.contains(&expected), "{expected}\n{text}");
     }
@@ -62,7 +62,7 @@ fn lint_finds_the_same() {
     let output = run(&site, &["lint"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("answered with 500 (htaccess)"), "{text}");
-    assert!(text.contains("looked at 4 .htaccess files in 5 directories\n"), "{text}");
+    assert!(text.contains("read 4 .htaccess files in 5 directories\n"), "{text}");
     assert!(text.contains("3 of level warn"), "{text}");
     assert_eq!(run(&site, &["lint", "--deny", "warn"]).status.code(), Some(1));
     let json = run(&site, &["lint", "--json"]);
