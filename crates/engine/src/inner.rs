@@ -132,7 +132,7 @@ pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
 /// Leaves detached requests of a subrequest to the request that it belongs to.
 ///
 /// # Errors
-/// That request is over: somebody has to wait for these.
+/// That request is over: another request has to wait for these.
 pub(crate) fn leave(parent: &Flow, wanted: Vec<Subrequest>, depth: u32) -> Result<(), Vec<Subrequest>> {
     let shared = Subrequests::of(&parent.exchange);
     if shared.left.borrow().is_none() {
