@@ -13,7 +13,7 @@ const CONTENT: &[u8] = b"data:";
 /// How the names of directives end whose values are keys.
 const KEY: &[u8] = b"_key";
 
-/// What stands in the place of a key.
+/// What stands instead of a key.
 const HIDDEN: &[u8] = b"data:***";
 
 /// The text of a configuration without its keys: each word `data:…` of a directive `…_key` becomes `data:***`. A word that

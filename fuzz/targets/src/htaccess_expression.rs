@@ -11,7 +11,7 @@ use crate::served;
 /// Longer ones only take longer.
 const BYTES_MAX: usize = 2048;
 
-/// Where a text stands in the place of the expression.
+/// Where a text stands instead of the expression.
 const DIRECTIVES: &[u8] = b"SetEnvIfExpr x flag=$1\nRequire expr x\nRewriteEngine on\nRewriteCond expr x\n\
     RewriteRule ^ /found-%1\n";
 

@@ -52,11 +52,11 @@ fn default_chain_is_used_if_none_is_preferred() {
     if !have_pebble() {
         return;
     }
-    let parts = parts_with_chains("preferred_chain \"Somebody Else\";");
+    let parts = parts_with_chains("preferred_chain \"A client Else\";");
     let running = parts.start();
     parts.issued(&running, "a.example");
     let log = running.log("error.log");
-    assert!(log.contains("offers no chain of \"Somebody Else\": its default chain is used"), "{log}");
+    assert!(log.contains("offers no chain of \"A client Else\": its default chain is used"), "{log}");
     running.stop();
 }
 

@@ -114,7 +114,7 @@ fn commands() {
     agree_on(site(&files), &["include"], &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// Where commands are done, and what becomes of the head.
+/// Where commands are done, and what happens to the head.
 #[test]
 fn files_with_commands() {
     let texts = [

@@ -40,7 +40,7 @@ pub(super) struct Inclusion {
     pub(super) asked: Asked,
 }
 
-/// What becomes of the answer that is waited for.
+/// What happens to the answer that is waited for.
 pub(super) enum Asked {
     /// It is sent; or else this block, where it is empty or an error.
     Content { block: Option<Vec<u8>> },

@@ -7,7 +7,7 @@ pub(super) fn of_basic(field: &[u8]) -> Option<Vec<u8>> {
     credentials(field).map(|(user, _)| user)
 }
 
-/// The user, which has a name, and the password of an `Authorization` field; what they mean is not looked at.
+/// The user, which has a name, and the password of an `Authorization` header, unchecked.
 pub(crate) fn credentials(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     pair(field).filter(|(user, _)| !user.is_empty())
 }
