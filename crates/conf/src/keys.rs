@@ -1,4 +1,4 @@
-//! Keys that stand in the text of a configuration, and not in files of their own.
+//! Keys in the text of a configuration instead of separate files.
 
 use std::sync::Arc;
 
