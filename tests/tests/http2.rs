@@ -176,7 +176,8 @@ fn answers(running: &Running) -> Vec<String> {
                 *location = location.replace(&format!(":{}/", address.port()), ":PORT/");
             }
             let text = match answer.content.len() {
-                0..1000 => String::from_utf8_lossy(&answer.content).replace("Fulmar/0.1.0", "nginx"),
+                0..1000 => String::from_utf8_lossy(&answer.content)
+                    .replace(concat!("Fulmar/", env!("CARGO_PKG_VERSION")), "nginx"),
                 length => format!(
                     "{length} bytes with the sum {}",
                     answer.content.iter().map(|&b| u64::from(b)).sum::<u64>()

@@ -1,5 +1,7 @@
 //! What is shipped next to the program: the package's files, its scripts, the unit, the image.
 
+mod release;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -122,7 +122,7 @@ fn metrics_by_server_location_and_status() {
         "fulmar_responses_total{server=\"a.example\",location=\"\",status=\"200\"} 3",
         &format!("fulmar_request_duration_seconds_bucket{{le=\"+Inf\",{gone}}} 3"),
         "fulmar_connections{state=\"writing\"} 1",
-        "fulmar_build_info{version=\"0.1.0\"} 1",
+        concat!("fulmar_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
         "fulmar_certificate_not_after_timestamp_seconds{names=\"a.example\",serial=\"07\"} 1640995200",
     ] {
         assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
