@@ -63,6 +63,7 @@ pub fn limit(process: Pid, resource: Resource, most: Option<u64>) {
         Resource::Fsize => "Max file size ",
         Resource::As => "Max address space ",
         Resource::Nproc => "Max processes ",
+        Resource::Core => "Max core file size ",
         other => panic!("{other:?} is not known here"),
     };
     let line = limits.lines().find_map(|line| line.strip_prefix(name)).expect("its limits");

@@ -2,6 +2,7 @@
 
 mod certificates;
 pub(crate) mod command_line;
+mod core_files;
 mod deadlines;
 mod endings;
 mod foreign;
