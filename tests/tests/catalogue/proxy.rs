@@ -296,7 +296,7 @@ fn g17_servers_that_the_client_chooses() {
         let output = site.command(Server::Fulmar).arg("-t").output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{settings}: {text}");
-        text.contains("[warn] the client may choose the server that ")
+        text.contains("[warn] the client can choose the server of ")
     };
     for settings in [
         "location / { proxy_pass http://$http_host; }",
