@@ -176,8 +176,8 @@ release: deb musl ## All files of a release in target/release-artifacts: deb, rp
 	packaging/image.sh $(RELEASE)/fulmar $(VERSION) $(OCI_ARCHITECTURE) $(RELEASE)/fulmar-$(VERSION)-image.tar
 	tar -C $(RELEASE) -czf $(RELEASE)/fulmar-$(VERSION)-$(MUSL).tar.gz --remove-files fulmar
 	cargo cyclonedx --manifest-path crates/fulmar/Cargo.toml --format json --target $(MUSL) --override-filename fulmar.cdx
-	mv crates/fulmar/fulmar.cdx.json $(RELEASE)/fulmar-$(VERSION).cdx.json
-	find crates -name fulmar.cdx.json -delete
+	sed 's|file://$(CURDIR)/||g' crates/fulmar/fulmar.cdx.json > $(RELEASE)/fulmar-$(VERSION).cdx.json
+	find crates fuzz lab tests xtask -name fulmar.cdx.json -delete
 	cd $(RELEASE) && sha256sum -- * > SHA256SUMS
 	@ls -l $(RELEASE)
 

@@ -3,6 +3,7 @@
 use super::{LIMIT, Parts, configuration, is_issued, parts, parts_with, served, server};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use std::process::Command;
 use tests::binary::Server;
 use tests::dns::NameServer;
 use tests::pebble::{Options, have_pebble};
@@ -120,5 +121,41 @@ fn suggested_time_moves_the_renewal() {
     assert!(is_renewed, "{}", parts.fails(&running));
     assert!(log.contains("suggests to renew the certificate for a.example now"), "{log}");
     assert!(next() > DAY, "the new certificate is left alone");
+    running.stop();
+}
+
+/// An authority suggests to renew a revoked certificate at once. Certbot revokes it, with the certificate's own key.
+#[test]
+#[ignore = "Debian's Pebble suggests no renewals: make acme-pebble"]
+fn revoked_certificate_is_replaced() {
+    let Some(certbot) = tests::parts::program(&["certbot"]) else { return };
+    let parts = parts("", &server("a.example"), 0);
+    let running = parts.start();
+    let first = parts.issued(&running, "a.example");
+    running.stop();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let text = parts.kept();
+    let (before, chain) = text.split_at(text.find("-----BEGIN CERTIFICATE").expect("a certificate"));
+    let key = before.find("-----BEGIN").map(|start| &before[start..]);
+    std::fs::write(path("chain.pem"), chain).expect("file");
+    std::fs::write(path("key.pem"), key.expect("a key")).expect("file");
+    let output = Command::new(certbot)
+        .args(["revoke", "--non-interactive", "--no-verify-ssl", "--no-delete-after-revoke", "--server"])
+        .arg(parts.pebble.directory_uri())
+        .arg("--cert-path")
+        .arg(path("chain.pem"))
+        .arg("--key-path")
+        .arg(path("key.pem"))
+        .args(["config", "work", "logs"].map(|kind| format!("--{kind}-dir={}", path(kind).display())))
+        .output()
+        .expect("certbot");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let running = parts.start();
+    let is_replaced = wait::until(LIMIT, || {
+        let now = served(&running, "a.example");
+        is_issued(&now) && now != first
+    });
+    assert!(is_replaced, "{}", parts.fails(&running));
     running.stop();
 }
