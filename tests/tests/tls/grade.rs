@@ -11,7 +11,7 @@ use tests::tls::{Authority, Certificate, Kind};
 
 /// Findings that are not about the presets: headers that a site sets, the long life of this certificate, and, in older
 /// versions of testssl.sh, that clients choose among the ciphers, as Mozilla recommends where all of them are good.
-const EXPECTED: [&str; 3] = ["security_headers", "cert_extlifeSpan", "cipher_order"];
+const EXPECTED: [&str; 4] = ["security_headers", "cert_extlifeSpan", "cert_validityPeriod", "cipher_order"];
 
 /// What testssl.sh says of a server with the presets and these directives: findings, and the grade if it gives one.
 fn findings(testssl: &PathBuf, directives: &str) -> (Vec<String>, Option<String>) {
