@@ -61,6 +61,12 @@ impl Bench {
     fn run(&self) -> Output {
         self.lab(&["run", "short", "--turns", "1"])
     }
+
+    /// The measured blocks, a line of JSON each.
+    fn blocks(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.out().join("blocks.jsonl")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
 }
 
 fn lab(arguments: &[&str]) -> Command {
@@ -209,6 +215,50 @@ fn one_run_writes_into_a_folder() {
     fails(&bench.run(), &["another fulmar-lab", "choose another --out"]);
     drop(lock);
     assert!(bench.run().status.success());
+}
+
+#[test]
+fn an_estimate_measures_nothing() {
+    let bench = Bench::new();
+    assert!(bench.run().status.success());
+    let before = bench.blocks();
+    let estimate = bench.lab(&["run", "short", "--turns", "4", "--estimate"]);
+    let said = String::from_utf8_lossy(&estimate.stdout);
+    assert!(estimate.status.success(), "{said}{}", error(&estimate));
+    assert!(said.starts_with("This takes about ") && said.contains(" minutes: short "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(bench.blocks(), before);
+}
+
+#[test]
+fn a_resumed_run_measures_what_is_missing() {
+    let bench = Bench::new();
+    assert!(bench.run().status.success());
+    let before = bench.blocks();
+    let resumed = bench.lab(&["run", "short", "--turns", "3", "--resume"]);
+    assert!(resumed.status.success(), "{}", error(&resumed));
+    let blocks = bench.blocks();
+    assert_eq!(blocks.len(), 3 * before.len());
+    assert!(blocks.starts_with(&before));
+}
+
+#[test]
+fn one_contender_is_compared_under_two_loads() {
+    let bench = Bench::new();
+    let other = "[[loads]]\nid = \"closed\"\ntitle = \"Closed\"\npath = \"/1k\"\nclients = 2\nrequests = 100\n\
+        keep_alive = false\n";
+    let finding = "[[findings]]\nid = \"F1\"\nclaim = \"Kept connections save requests\"\nholds_when = [\n\
+        { is = \"against_load\", figure = \"requests_per_s\", load = \"kept\", against = \"closed\", of = \
+        \"reference-epoll\", low = 0.01 },\n]\n";
+    fs::write(bench.experiment(), format!("{EXPERIMENT}{other}{finding}")).unwrap();
+    let compare = ["compare", "reference-epoll", "--workload", "short", "--turns", "2"];
+    let output = bench.lab(&compare);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", error(&output));
+    assert!(said.contains("requests/s: under one load, and under the other"), "{said}");
+    // Without a finding no two loads belong together, so there is nothing to compare.
+    fs::write(bench.experiment(), EXPERIMENT).unwrap();
+    fails(&bench.lab(&compare), &["there was nothing to compare"]);
 }
 
 #[test]
