@@ -26,7 +26,7 @@ pub fn hide_keys(text: &[u8]) -> Vec<u8> {
         let words = match token {
             Token::Simple(words, _) => words,
             Token::Open(words, _) => {
-                if words.first().is_some_and(|name| lua::is_within(&name.text)) {
+                if words.first().is_some_and(|name| lua::holds_lua(&name.text)) {
                     lexer.skip_lua();
                 }
                 continue;

@@ -223,7 +223,7 @@ impl<'a> Loader<'a> {
                 }
                 Pending::Text(mut reading) => {
                     let token = reading.lexer.next_token()?;
-                    if matches!(&token, Token::Open(words, _) if lua::is_within(&words[0].text)) {
+                    if matches!(&token, Token::Open(words, _) if lua::holds_lua(&words[0].text)) {
                         reading.lexer.skip_lua();
                     }
                     self.take(token, reading)?;

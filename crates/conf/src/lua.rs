@@ -1,8 +1,8 @@
-//! Where a block of Lua ends. Such blocks are refused, and what stands after them is read all the same, so that
-//! everything that is refused can be told at once.
+//! Where a block of Lua ends. Such blocks are refused. The rest of the file is still read, so that all refused directives
+//! are reported at once.
 
-/// Whether the block of this directive is Lua, and no directives.
-pub(crate) fn is_within(name: &[u8]) -> bool {
+/// Whether the block of this directive contains Lua.
+pub(crate) fn holds_lua(name: &[u8]) -> bool {
     name.ends_with(b"_by_lua_block")
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn end(text: &[u8]) -> usize {
     text.len()
 }
 
-/// The length of a text in quotes, which ends with its line at the latest.
+/// The length of a text in quotes, which ends at the end of its line, unless a backslash stands before the line break.
 fn quoted(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = text.get(at) {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_end_where_lua_s_do() {
+    fn blocks_end_where_lua_ends_them() {
         for inside in [
             "",
             "a = { b = {} }",

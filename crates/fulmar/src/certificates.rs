@@ -1,5 +1,6 @@
-//! Certificates that change on disk: the supervisor notices them, and a configuration with the new ones replaces the
-//! one that serves, as in a reload. Everything else of the configuration comes from its record.
+//! Certificates that change on disk. When the supervisor notices a change, it compiles the configuration again with the
+//! new certificates, and replaces the one that serves, as in a reload. The other files are not read again: the record
+//! holds what they contained when the configuration was loaded.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,23 +17,23 @@ use crate::recorder::Recorder;
 use crate::supervisor::Supervisor;
 use crate::worker::Stage;
 
-/// The time from one look at the files to the next.
+/// The time between two checks of the files.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The time from one look at the ends of certificates to the next.
+/// The time between two checks of when certificates expire.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files of certificates that a configuration was made with.
 #[derive(Default)]
 pub(crate) struct Certificates {
-    /// Each watched file, with a hash of what was read from it. Keys themselves are not kept.
+    /// Each watched file, with a hash of what was read from it. Private keys are not kept, only their hash.
     files: Vec<(PathBuf, u64)>,
     /// The record of the configuration without these files; empty if there are none.
     pub(crate) record: Vec<u8>,
 }
 
 impl Certificates {
-    /// The watched files of a configuration that was read by this recorder, which forgets everything.
+    /// The watched files of a configuration that this recorder read. Afterwards the recorder is empty.
     pub(crate) fn new(watched: &[PathBuf], recorder: &Recorder) -> Certificates {
         let files = watched.iter().map(|path| (path.clone(), hash(path, recorder))).collect();
         recorder.forget_files(watched);
@@ -63,12 +64,12 @@ fn hash(path: &Path, inputs: &dyn Inputs) -> u64 {
 /// What tells one state of a file from another without reading it: `None` if there is no file.
 type Stamp = Option<[i64; 5]>;
 
-/// The looks at certificates.
+/// The state of the regular checks.
 pub(crate) struct Watch {
-    /// When the next look at the files is due.
+    /// When the next check of the files is due.
     next: Instant,
-    /// The configuration whose certificates were last looked at for their end, and when to do that again.
-    ends: Option<(u32, Instant)>,
+    /// The configuration whose certificates were last checked for when they expire, and when to do that again.
+    expiry: Option<(u32, Instant)>,
     seen: Vec<Stamp>,
     /// The stamps of the files that were compared last.
     compared: Vec<Stamp>,
@@ -76,10 +77,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new() -> Watch {
-        Watch { next: Instant::now() + INTERVAL, ends: None, seen: Vec::new(), compared: Vec::new() }
+        Watch { next: Instant::now() + INTERVAL, expiry: None, seen: Vec::new(), compared: Vec::new() }
     }
 
-    /// Looks at the files; whether their content should be compared. A certificate and its key are written one after
+    /// Looks at the files, and returns whether their content should be compared. A certificate and its key are written one after
     /// the other, so files that change are left alone until they are the same in two looks.
     fn look<'a>(&mut self, files: impl Iterator<Item = &'a Path>) -> bool {
         let before = std::mem::replace(&mut self.seen, files.map(stamp).collect());
@@ -98,7 +99,7 @@ fn stamp(path: &Path) -> Stamp {
     Some([inode, metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()])
 }
 
-/// The line about a certificate whose end is near at this time, in seconds since 1970.
+/// The line of the log about a certificate that expires soon. `now` is in seconds since 1970.
 fn warning(certificate: &Validity, now: i64) -> Option<(Level, String)> {
     let level = match certificate.nearness(now)? {
         Nearness::Near => Level::Warn,
@@ -117,13 +118,13 @@ fn warning(certificate: &Validity, now: i64) -> Option<(Level, String)> {
 }
 
 impl Supervisor {
-    /// Warns of certificates whose end is near, once a day and after each change of the configuration.
-    pub(crate) fn look_at_ends_of_certificates(&mut self) {
+    /// Warns of certificates that expire soon, once a day and after each change of the configuration.
+    pub(crate) fn warn_of_expiry(&mut self) {
         let (number, now) = (self.current.number, Instant::now());
-        if !self.served || self.watch.ends.is_some_and(|(known, next)| known == number && now < next) {
+        if !self.served || self.watch.expiry.is_some_and(|(known, next)| known == number && now < next) {
             return;
         }
-        self.watch.ends = Some((number, now + DAY));
+        self.watch.expiry = Some((number, now + DAY));
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let time = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
         for certificate in &*self.current.configuration.site.certificates {
@@ -133,14 +134,14 @@ impl Supervisor {
         }
     }
 
-    /// When to do that next.
-    pub(crate) fn next_look_at_ends_of_certificates(&self) -> Option<Instant> {
+    /// When to check next whether certificates expire.
+    pub(crate) fn next_expiry_warning(&self) -> Option<Instant> {
         let has_some = !self.current.configuration.site.certificates.is_empty();
-        self.watch.ends.filter(|_| has_some).map(|(_, next)| next)
+        self.watch.expiry.filter(|_| has_some).map(|(_, next)| next)
     }
 
-    /// When to look at the files of certificates; `None` while a change could not be handed to a worker.
-    pub(crate) fn next_look_at_certificates(&self) -> Option<Instant> {
+    /// When to check the files of certificates next; `None` if there are no files, or while no worker could take a change.
+    pub(crate) fn next_check_of_certificate_files(&self) -> Option<Instant> {
         let number = self.current.number;
         let serves = self.workers.iter().any(|it| it.generation == number && it.stage == Stage::Serving);
         let is_idle = self.stop.is_none() && self.reload.is_none() && !self.resting;
@@ -149,22 +150,22 @@ impl Supervisor {
         (serves && is_idle && has_files).then_some(next)
     }
 
-    /// Looks at the files of certificates if that is due, and renews what serves if they changed.
-    pub(crate) fn look_at_certificates(&mut self) {
-        let next = self.next_look_at_certificates();
+    /// Checks the files of certificates if that is due, and loads them if they changed.
+    pub(crate) fn check_certificate_files(&mut self) {
+        let next = self.next_check_of_certificate_files();
         let now = Instant::now();
         if next.is_none_or(|at| at > now) {
             return;
         }
         self.watch.next = now + INTERVAL;
         if std::mem::take(&mut self.issuing.has_renewed) {
-            self.renew_certificates();
+            self.reload_certificates();
             return;
         }
         let certificates = &self.current.configuration.certificates;
         let paths = certificates.files.iter().map(|(path, _)| path.as_path());
         if self.watch.look(paths) && certificates.differ_from(&System) {
-            self.renew_certificates();
+            self.reload_certificates();
         }
     }
 }

@@ -85,7 +85,7 @@ impl Supervisor {
 
     /// Serves the configuration with the certificates that are on disk now. If they cannot be used, the log says why, and
     /// the previous ones stay.
-    pub(crate) fn renew_certificates(&mut self) {
+    pub(crate) fn reload_certificates(&mut self) {
         self.log(Level::Notice, "certificate files changed, reading them");
         let read = self.reader.renew(&self.current.configuration);
         match read.map_err(|refusal| self.log_unusable(&refusal)).map(|read| self.make_ready(read)) {

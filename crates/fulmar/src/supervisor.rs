@@ -167,8 +167,8 @@ impl Supervisor {
             self.take_reports();
             self.hear_of_certificates();
             self.look_at_the_clock();
-            self.look_at_certificates();
-            self.look_at_ends_of_certificates();
+            self.check_certificate_files();
+            self.warn_of_expiry();
             self.tell_again();
             self.tell_service_manager();
         }
@@ -347,8 +347,8 @@ impl Supervisor {
             self.reload.as_ref().map(|reload| reload.deadline),
             self.respawn.at().filter(|_| waits_for_worker),
             self.again,
-            self.next_look_at_certificates(),
-            self.next_look_at_ends_of_certificates(),
+            self.next_check_of_certificate_files(),
+            self.next_expiry_warning(),
             self.issuing.due().filter(|_| self.waits_to_issue()),
         ];
         let next = moments.into_iter().flatten().min()?;

@@ -7,8 +7,8 @@ use journal::Level;
 use net::bound::{has_connections, share_out};
 use net::channel::{Parcel, Report};
 use net::{BoundSocket, system_message};
-use site::Builder;
 use site::Site;
+use site::ThreadGuard;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -119,11 +119,11 @@ impl Crew<'_> {
         let Parcel { generation, record, logs, sockets } = parcel;
         let (replay, kept) = (Arc::clone(&self.replay), self.site.kept.clone());
         let (done, compiled) = oneshot::channel();
-        site::build(move |builder: Option<Builder>| {
+        site::build(move |guard: Option<ThreadGuard>| {
             let compile = || {
                 let Successor { mut site, settings } = replay(&record, kept)?;
                 hand_out(&site, logs)?;
-                site.compiled_by = builder;
+                site.compiled_by = guard;
                 Ok(Ready { site: Arc::new(site), settings, sockets })
             };
             // The supervisor may have given up waiting.

@@ -24,7 +24,7 @@ mod structure;
 pub mod testing;
 mod unbuilt;
 
-pub use builder::{Builder, run as build};
+pub use builder::{ThreadGuard, run as build};
 pub use certificates::{Certificates, Selected};
 pub use encryption::Encryption;
 pub use hosts::Hosts;

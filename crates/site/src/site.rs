@@ -1,7 +1,7 @@
 //! From what was written to what serves: compiles every scope once and puts servers behind addresses.
 
 use crate::agreement::Agreement;
-use crate::builder::Builder;
+use crate::builder::ThreadGuard;
 use crate::encryption::{self, Encryption};
 use crate::hosts::Hosts;
 use crate::listens::ListenSpec;
@@ -47,7 +47,7 @@ pub struct Site {
     /// Where settings in `.htaccess` files count, and what they are compiled with; none where they do not.
     served_roots: Option<(Arc<Base>, Box<[ServedRoot]>)>,
     /// The thread that compiled the site, where it stays. It comes last, because it ends when this is dropped.
-    pub compiled_by: Option<Builder>,
+    pub compiled_by: Option<ThreadGuard>,
 }
 
 /// A socket to listen on.

@@ -78,7 +78,11 @@ impl Options {
             ),
             buffering: flag(names.of("buffering"), "on", "Whether a response is taken as fast as it comes."),
             request_buffering: flag(names.of("request_buffering"), "on", REQUEST),
-            buffer_size: size(names.of("buffer_size"), "4k", "How long the head of a response may be."),
+            buffer_size: size(
+                names.of("buffer_size"),
+                "4k",
+                "The largest size of the headers of a response.",
+            ),
             buffers: of(Directive::new(names.of("buffers"), parse_buffers), BUFFERS)
                 .args(Arity::Exactly(2))
                 .default("8 4k"),

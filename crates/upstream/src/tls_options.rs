@@ -185,17 +185,18 @@ impl TlsOptions {
     }
 }
 
-const CERTIFICATE: &str = "The file with the certificate that is sent to servers that ask for one, as PEM. Variables \
-                           can name it; then the worker reads it.";
+const CERTIFICATE: &str = "The file with the certificate that is sent to servers that ask for one, as PEM. The \
+                           path may contain variables; then a worker process reads the file for each request.";
 const CACHE: &str = "How many certificates and keys that variables name are kept, and how long.";
 const KEY: &str = "The file with the private key of that certificate.";
 const PASSWORDS: &str = "The file with passwords of the key, one a line.";
 const CIPHERS: &str = "The ciphers of TLS 1.2, in OpenSSL's language.";
-const PROTOCOLS: &str = "The versions that are enabled.";
-const COMMAND: &str = "A command of OpenSSL's configuration that has a counterpart here: `Ciphersuites`, `CipherString`, `Groups`, \
+const PROTOCOLS: &str = "The versions of TLS that are enabled.";
+const COMMAND: &str = "One of these OpenSSL configuration commands: `Ciphersuites`, `CipherString`, `Groups`, \
                        `MinProtocol`, `MaxProtocol`, `Certificate`, `PrivateKey`, and some `Options`.";
-const REVOKED: &str = "The file with lists of revoked certificates, as PEM; each authority needs one.";
-const NAME: &str = "The name that certificates are verified against, and that is sent to servers if enabled.";
+const REVOKED: &str =
+    "The file with lists of revoked certificates, as PEM. Each authority of the chain needs a list.";
+const NAME: &str = "The name that certificates are verified against, and that servers get if SNI is enabled.";
 const SERVER_NAME: &str = "Whether the name is sent to servers in the handshake (SNI).";
 const REUSE: &str = "Whether sessions are resumed.";
 const TRUSTED: &str = "The file with the certificates of trusted authorities, as PEM.";

@@ -1,4 +1,4 @@
-//! Objects that one request gets from the other server, while others wait.
+//! Objects that one request fetches from the upstream server while others wait or read along (`proxy_cache_lock`).
 
 use super::Zone;
 use crate::arriving::Arriving;
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// An object that one request gets from the other server.
+/// The state of an object that one request fetches from the upstream server.
 #[derive(Debug)]
 pub(super) struct Filling {
     ticket: u64,
-    /// When another request may do the same.
+    /// From then on another request may fetch it, too.
     until: Instant,
-    /// The content, once it comes.
+    /// The content, once it has begun to arrive.
     arriving: Option<Arc<Arriving>>,
     waiting: Vec<Waker>,
 }
 
 impl Filling {
-    /// What is known of the object, if that came already.
+    /// The head of the response, if it has arrived.
     pub(super) fn head(&self) -> Option<&Head> {
         self.arriving.as_ref().map(|arriving| &arriving.head)
     }
@@ -32,8 +32,8 @@ impl Filling {
 }
 
 impl Zone {
-    /// Takes the filling of an object for a request, unless another request has it and did not take longer than its
-    /// `age`.
+    /// Gives a request the right to fill an object, unless another request has it. The right excludes others for the time
+    /// `age` only.
     pub fn fill(self: &Arc<Self>, key: &Key, age: Duration, now: Instant) -> Option<Fill> {
         let mut state = self.lock();
         if state.fills.get(key).is_some_and(|filling| now < filling.until) {
@@ -46,20 +46,19 @@ impl Zone {
         Some(Fill { zone: Arc::clone(self), key: *key, ticket })
     }
 
-    /// How long the filling of an object may still take before another request may do it; `None` where no request fills
-    /// it.
+    /// The time until another request may fill an object, too; `None` if no request fills it.
     pub fn fill_left(&self, key: &Key, now: Instant) -> Option<Duration> {
         let state = self.lock();
         state.fills.get(key).map(|filling| filling.until.saturating_duration_since(now))
     }
 
-    /// The object that a request is filling, if its content comes already.
+    /// The object that a request is filling, if its content has begun to arrive.
     pub fn arriving(&self, key: &Key) -> Option<Arc<Arriving>> {
         let arriving = self.lock().fills.get(key)?.arriving.clone();
         arriving.filter(|arriving| arriving.is_open())
     }
 
-    /// Ready when no request fills an object, or its content comes; the task is woken then.
+    /// Ready when no request fills an object, or when its content has begun to arrive. The task is woken then.
     pub fn poll_filled(&self, key: &Key, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         let Some(filling) = state.fills.get_mut(key) else { return Poll::Ready(()) };
@@ -73,8 +72,8 @@ impl Zone {
     }
 }
 
-/// The right of one request to fill an object, while others wait or get what there was before. It ends when this is
-/// dropped.
+/// The right of one request to fill an object, while others wait or get the stale object. The right ends when the `Fill`
+/// is dropped.
 #[derive(Debug)]
 pub struct Fill {
     zone: Arc<Zone>,
@@ -83,7 +82,7 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Lets other requests read the content that comes.
+    /// Lets other requests read the content while it arrives.
     pub(crate) fn show(&self, arriving: Arc<Arriving>) {
         let mut state = self.zone.lock();
         let filling = state.fills.get_mut(&self.key).filter(|filling| filling.ticket == self.ticket);

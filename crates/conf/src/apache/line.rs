@@ -1,15 +1,15 @@
-//! Bytes → logical lines → words.
+//! Splits the text of an `.htaccess` file into logical lines, and each line into words.
 
 use crate::source::{FileId, Span};
 use crate::tree::Word;
 
-/// A line without its comment, its margins and the breaks inside of it.
+/// A logical line: physical lines that a backslash joins, without white space at both ends. Comment lines are skipped.
 pub(super) struct Line {
     pub(super) text: Vec<u8>,
     pub(super) span: Span,
 }
 
-/// The lines of a text that have something on them.
+/// The logical lines of a text, without empty lines and comments.
 pub(super) struct Lines<'t> {
     text: &'t [u8],
     file: FileId,
@@ -22,7 +22,7 @@ impl<'t> Lines<'t> {
         Lines { text, file, pos: 0, line: 0 }
     }
 
-    /// How many lines were read.
+    /// How many physical lines were read.
     pub(super) fn number(&self) -> u32 {
         self.line
     }
@@ -36,7 +36,7 @@ impl<'t> Lines<'t> {
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// A line with those that continue it; a comment can be continued, too.
+    /// A line and the lines that continue it. A comment can be continued, too.
     fn logical(&mut self) -> Option<Line> {
         let start = self.pos;
         let mut part = self.physical()?;
@@ -70,8 +70,8 @@ impl Iterator for Lines<'_> {
 }
 
 impl Line {
-    /// The words. The rewrite directives keep backslashes as they are written, all others have `\\` stand
-    /// for one; before a space a backslash makes it a part of the word.
+    /// The words. `\\` means one backslash, but the rewrite directives keep both. A backslash before a space makes
+    /// the space part of the word, and stays. Inside quotes, a backslash before the quote means the quote.
     pub(super) fn words(&self) -> Vec<Word> {
         let is_rewrite = self.text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(b"rewrite"));
         let mut words = Vec::new();
@@ -87,7 +87,8 @@ impl Line {
     }
 }
 
-/// One word, and how many bytes it took with its closing quote.
+/// One word, and how many bytes of the text it took, the closing quote included. Without a closing quote, the word is the
+/// rest of the line.
 fn word(text: &[u8], quote: Option<u8>, is_rewrite: bool) -> (Vec<u8>, usize) {
     let mut out = Vec::new();
     let mut at = 0;

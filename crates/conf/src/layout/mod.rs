@@ -115,7 +115,7 @@ impl Writer<'_> {
         self.write(b"{");
         self.open.push((name.to_string(), place));
         self.opened = true;
-        if lua::is_within(&name.text) {
+        if lua::holds_lua(&name.text) {
             self.lexer.skip_lua();
             let lua = &self.text[self.from..self.lexer.position()];
             self.write(lua);

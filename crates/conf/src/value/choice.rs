@@ -16,7 +16,7 @@ pub fn flag(word: &Word) -> Result<bool, ValueError> {
     }
 }
 
-/// The value next to the word in a table; case does not matter.
+/// The value that a table has for the word; case does not matter.
 ///
 /// # Errors
 /// [`ValueError::Choice`], with the nearest word of the table.
@@ -24,15 +24,15 @@ pub fn choice<T: Copy>(word: &Word, table: &[(&'static str, T)]) -> Result<T, Va
     let found = table.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name.as_bytes()));
     let names = table.iter().map(|(name, _)| *name);
     found.map(|(_, value)| *value).ok_or_else(|| {
-        // What was written need not outlive the table's own words.
+        // The suggestion may borrow from `written`, so the table's own word is looked up again.
         let written = word.to_string();
         let near = suggest(&written, names.clone()).and_then(|near| names.clone().find(|name| *name == near));
         ValueError::Choice(near)
     })
 }
 
-/// The bits next to each of the words, joined. A word that adds nothing new is given to `duplicate`, for a
-/// warning.
+/// The bits that a table has for the words, joined. A word that shares a bit with an earlier one adds nothing and is
+/// given to `duplicate`, for a warning.
 ///
 /// # Errors
 /// [`ValueError::Choice`] and the word that is in no row of the table.
@@ -53,8 +53,8 @@ pub fn bitmask<'w>(
     Ok(mask)
 }
 
-/// Permissions of a file that is made, as mode bits: `user:rw group:r all:r`. The user may always read and
-/// write unless the words say otherwise.
+/// Permissions of a new file, as mode bits: `user:rw group:r all:r`. Without a word for `user`, the user may read and
+/// write.
 ///
 /// # Errors
 /// [`ValueError::Choice`] and the word that is wrong.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_join_and_duplicates_are_told() {
+    fn bits_join_and_duplicates_are_reported() {
         let words = [word("error"), word("timeout"), word("error")];
         let mut twice = 0;
         assert_eq!(bitmask(&words, &TABLE, |_| twice += 1), Ok(6));

@@ -14,7 +14,7 @@ pub fn size(word: &Word) -> Result<u64, ValueError> {
     scaled(&word.text, &[(b'k', 10), (b'm', 20)])
 }
 
-/// As [`size`], for a text that was made while a request is served; `None` where it is no size.
+/// As [`size`], for a text that variables gave while a request is served; `None` if it is not a size.
 pub fn size_in_text(text: &[u8]) -> Option<u64> {
     scaled(text, &[(b'k', 10), (b'm', 20)]).ok()
 }
@@ -45,7 +45,7 @@ pub fn bounded(word: &Word, least: u64, most: Option<u64>) -> Result<u64, ValueE
     if fits { Ok(value) } else { Err(ValueError::Range(least, most)) }
 }
 
-/// A status code: digits, at most 999. Which codes mean something is for the directive to say.
+/// A status code: digits, at most 999. Each directive checks which codes it allows.
 ///
 /// # Errors
 /// [`ValueError::Invalid`].
@@ -54,7 +54,7 @@ pub fn status(word: &Word) -> Result<u16, ValueError> {
     code.filter(|code| *code <= 999).ok_or(ValueError::Invalid)
 }
 
-/// Decimal digits and nothing else, up to the largest signed number.
+/// Decimal digits and nothing else, up to the largest signed 64-bit number.
 pub(super) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn status_codes_have_three_digits_at_most() {
+    fn status_codes_are_at_most_999() {
         assert_eq!(status(&word("404")), Ok(404));
         assert_eq!(status(&word("0")), Ok(0));
         assert_eq!(status(&word("1000")), Err(ValueError::Invalid));

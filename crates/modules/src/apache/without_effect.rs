@@ -1,6 +1,8 @@
-//! Takes directives of `.htaccess` files that need no effect here.
+//! Accepts directives of `.htaccess` files that have no effect here.
 //!
-//! They are about how Apache reads files, runs programs, or speaks HTTP/2. What a site sends is the same without them.
+//! Most are about how Apache reads files, logs, runs programs, or uses HTTP/2. Three of them deserve a look: programs get
+//! the `Authorization` header even with `CGIPassAuth Off`, `H2EarlyHint` adds no hints, and the limits of `RLimit…` have to
+//! be set in the service that runs the programs.
 //!
 //! nginx: none
 //!
@@ -76,18 +78,18 @@ const FILES: &str = "Has no effect: the server's configuration says how files ar
 const PROGRAMS: &str = "Has no effect: the service that runs the programs has such limits.";
 const PUSH: &str = "Has no effect: browsers no longer take pushed responses.";
 const BODIES: &str = "Has no effect: bodies of requests are not decompressed.";
-const CACHE: &str = "Has no effect: right passwords are remembered in any case.";
+const CACHE: &str = "Has no effect: checked passwords are always cached.";
 
 /// `AliasPreservePath On | Off`
 static ALIAS_PRESERVE_PATH: Directive<()> =
-    inert("AliasPreservePath", Arity::Flag, "Has no effect: files cannot have an `Alias`.");
+    inert("AliasPreservePath", Arity::Flag, "Has no effect: `.htaccess` files cannot contain `Alias`.");
 /// `AuthnCacheProvideFor PROVIDER …`
 static AUTHN_CACHE_PROVIDE_FOR: Directive<()> = inert("AuthnCacheProvideFor", Arity::AtLeast(1), CACHE);
 /// `AuthnCacheTimeout SECONDS`
 static AUTHN_CACHE_TIMEOUT: Directive<()> = inert("AuthnCacheTimeout", Arity::Exactly(1), CACHE);
 /// `CGIPassAuth On | Off`
 static CGI_PASS_AUTH: Directive<()> =
-    inert("CGIPassAuth", Arity::Flag, "Has no effect: programs get the field `Authorization` in any case.");
+    inert("CGIPassAuth", Arity::Flag, "Has no effect: programs always get the header `Authorization`.");
 /// `DeflateInflateLimitRequestBody BYTES`
 static INFLATE_BODY: Directive<()> = inert("DeflateInflateLimitRequestBody", Arity::Exactly(1), BODIES);
 /// `DeflateInflateRatioBurst NUMBER`
@@ -101,15 +103,21 @@ static ENABLE_SENDFILE: Directive<()> = inert("EnableSendfile", Arity::Exactly(1
 /// `H2CopyFiles On | Off`
 static H2_COPY_FILES: Directive<()> = inert("H2CopyFiles", Arity::Exactly(1), FILES);
 /// `H2EarlyHint NAME VALUE`
-static H2_EARLY_HINT: Directive<()> =
-    inert("H2EarlyHint", Arity::Exactly(2), "Has no effect: early hints are those of the application.");
+static H2_EARLY_HINT: Directive<()> = inert(
+    "H2EarlyHint",
+    Arity::Exactly(2),
+    "Has no effect: only early hints of the application are passed on.",
+);
 /// `H2Push On | Off`
 static H2_PUSH: Directive<()> = inert("H2Push", Arity::Exactly(1), PUSH);
 /// `H2PushResource [add] PATH [critical]`
 static H2_PUSH_RESOURCE: Directive<()> = inert("H2PushResource", Arity::Range(1, 3), PUSH);
 /// `H2Upgrade On | Off`
-static H2_UPGRADE: Directive<()> =
-    inert("H2Upgrade", Arity::Exactly(1), "Has no effect: TLS decides about HTTP/2.");
+static H2_UPGRADE: Directive<()> = inert(
+    "H2Upgrade",
+    Arity::Exactly(1),
+    "Has no effect: the TLS handshake chooses HTTP/2, not the header `Upgrade`.",
+);
 /// `LimitXMLRequestBody BYTES`
 static LIMIT_XML: Directive<()> =
     inert("LimitXMLRequestBody", Arity::Exactly(1), "Has no effect: WebDAV is not part of Fulmar.");

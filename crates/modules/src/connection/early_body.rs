@@ -1,9 +1,10 @@
 //! Reads request bodies before rewrite rules, access rules and locations: `client_body_early_read`.
 //!
-//! If one of the arguments is neither empty nor `0`, Fulmar reads the whole body before it looks at rewrite rules,
-//! access rules and locations. So `$request_body` and `$request_length` are complete in `if` and `map`, and a client
-//! whose body exceeds the server's `client_max_body_size` gets 413 at once. The limits and `client_body_…` settings
-//! of the server apply, because no location is chosen yet. `proxy_request_buffering off` has no effect for such a
+//! If at least one argument of `client_body_early_read` is neither empty nor `0`, Fulmar reads the whole body before it
+//! looks at rewrite rules, access rules and locations. So `$request_body` and `$request_length` are complete in `if` and `map`, and a client
+//! whose body exceeds the server's `client_max_body_size` gets 413 before any rule runs. The limits and
+//! `client_body_…` settings of the server apply, because no location is chosen yet: a larger `client_max_body_size` in a
+//! location has no effect. `proxy_request_buffering off` has no effect for such a
 //! request.
 //!
 //! nginx: none
@@ -11,7 +12,7 @@
 //! ```conf
 //! server {
 //!     listen 8080;
-//!     client_body_early_read $http_x_early;
+//!     client_body_early_read 1;
 //!     if ($request_body ~ "secret") {
 //!         return 403;
 //!     }
@@ -24,7 +25,6 @@
 //! ```http
 //! POST / HTTP/1.1
 //! Host: localhost
-//! X-Early: 1
 //! Content-Length: 4
 //!
 //! text
@@ -35,7 +35,6 @@
 //! ---
 //! POST / HTTP/1.1
 //! Host: localhost
-//! X-Early: 1
 //! Content-Length: 8
 //!
 //! a secret
@@ -65,7 +64,7 @@ pub static CLIENT_BODY_EARLY_READ: Directive<Vec<Template>> =
     .within(Contexts::HTTP.or(Contexts::SERVER))
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
-    .help("Reads the body of a request first if one of the strings is neither empty nor `0`.");
+    .help("Reads the body of a request first if an argument is neither empty nor `0`.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&CLIENT_BODY_EARLY_READ);

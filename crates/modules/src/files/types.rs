@@ -1,10 +1,10 @@
 //! Sets the media types of files: `types` and `default_type`.
 //!
 //! A `types` block maps file name extensions to media types. The extension is what follows the last dot of the
-//! name; upper and lower case are equal. A file whose extension is not in a block gets the `default_type`.
+//! name; case does not matter. A file whose extension is not in a block gets the `default_type`.
 //!
 //! A level with a `types` block does not inherit the outer blocks. Several blocks of one level are joined. Without
-//! any block, Fulmar knows HTML, GIF and JPEG files.
+//! any block, Fulmar knows the extensions `html`, `gif` and `jpg` only.
 //!
 //! ```file html/a.HTM
 //! a
@@ -64,7 +64,7 @@ pub static DEFAULT_TYPE: Directive<Box<[u8]>> =
         .default("text/plain")
         .help("The media type of files whose extension is not in `types`.");
 
-/// A block: its lines, and the same as a table that scopes share.
+/// A `types` block: its entries in order, and the same entries as a lookup table, which several scopes can share.
 pub struct Block {
     entries: Vec<Entry>,
     table: Arc<Types>,

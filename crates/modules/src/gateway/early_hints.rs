@@ -1,11 +1,12 @@
 //! Passes on responses with status 103 (Early Hints), which an upstream server sends before its response.
 //!
-//! Clients get the hints if at least one argument is neither empty nor `0` when the hints arrive. Without the
-//! directive they get none, and clients with HTTP/1.0 never do. Hints have the headers that the response would have:
+//! `early_hints A B …` passes the hints on if at least one argument is neither empty nor `0` when they arrive. Without
+//! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. Hints have the headers that the response would have:
 //! `proxy_hide_header` applies to them, and headers of the connection to the upstream server are left out. All hints
-//! of a response together are limited to `proxy_buffer_size`; further ones are dropped.
+//! of a response together are limited to `proxy_buffer_size`; hints beyond that are dropped.
 //!
-//! Some clients do not expect a response before the response. Browsers send this header when they load a page:
+//! Some clients cannot handle a 103. Browsers can, and send `Sec-Fetch-Mode: navigate` when they load a page. So this
+//! configuration sends hints to browsers only. Its upstream server is an example without hints:
 //!
 //! ```conf
 //! map $http_sec_fetch_mode $hints {
@@ -37,7 +38,7 @@
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Directive, Module, Rule, ScopeBuilder, Template, View};
 
-/// Whether early hints of other servers are passed on.
+/// Whether early hints of upstream servers are passed on.
 pub static MODULE: Module =
     Module { name: "early_hints", directives: &[&EARLY_HINTS], variables: &[], compile: Some(compile) };
 
@@ -48,7 +49,7 @@ pub static EARLY_HINTS: Directive<Vec<Template>> = Directive::new("early_hints",
 .args(Arity::AtLeast(1))
 .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
 .rule(Rule::List)
-.help("Passes early hints on if one of these is neither empty nor `0`.");
+.help("Passes early hints on if an argument is neither empty nor `0`.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&EARLY_HINTS);

@@ -1,9 +1,10 @@
 //! Replaces error responses with pages of the site.
 //!
 //! The page for a status is a path of this server (an internal redirect), a named location, or a URL to which the
-//! client is redirected. The client gets the original status. `=200` sends another status; `=` alone sends the
-//! status of the page. With `recursive_error_pages on`, an error while the page is made can have an error page,
-//! too.
+//! client is redirected. A redirect has status 302, or the status after `=`, such as `=301`. With a path or a named
+//! location, the client gets the original status. `=200` sends another status; `=` alone sends the status of the page. The
+//! page is requested with GET. With `recursive_error_pages on`, an error while Fulmar answers with the error page can have
+//! an error page, too.
 //!
 //! ```file html/sorry.txt
 //! sorry

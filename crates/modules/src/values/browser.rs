@@ -1,13 +1,14 @@
 //! Detects old browsers by `User-Agent`: `$modern_browser`, `$ancient_browser`, `$msie`.
 //!
 //! `modern_browser` names a browser and its first modern version: `msie`, `gecko`, `safari`, `opera` or `konqueror`.
-//! With `unlisted`, all other browsers are modern; without it they are ancient, as is a client without `User-Agent`.
 //! `ancient_browser` lists texts; a browser whose `User-Agent` contains one of them is ancient. `netscape4` stands
-//! for Netscape up to version 4. `modern_browser` is checked first.
+//! for Netscape up to version 4. The versions of `modern_browser` are checked first, then `ancient_browser`. All other
+//! browsers, and clients without `User-Agent`, are modern with `modern_browser unlisted`, and ancient without it.
 //!
-//! The variables are `1`, or the value of `modern_browser_value` and `ancient_browser_value`, or empty. `$msie` is
-//! `1` for Internet Explorer. Today's browsers name each other in `User-Agent`: in new configurations use a `map` of
-//! `$http_user_agent`.
+//! For a modern browser, `$modern_browser` has the value of `modern_browser_value`, and `$ancient_browser` is empty. For
+//! an ancient browser, `$ancient_browser` has the value of `ancient_browser_value`, and `$modern_browser` is empty. `$msie`
+//! is `1` for Internet Explorer. Today's browsers put the names of other browsers into their `User-Agent`: in new
+//! configurations use a `map` of `$http_user_agent`.
 //!
 //! ```conf
 //! server {
@@ -61,7 +62,7 @@ pub static MODERN_BROWSER: Directive<Modern> = Directive::new("modern_browser", 
     .within(LEVELS)
     .args(Arity::Range(1, 2))
     .rule(Rule::List)
-    .help("A browser and the version from which on it is modern; `unlisted` counts all others as modern.");
+    .help("A browser and the version from which on it is modern; `unlisted` makes browsers modern that neither directive names.");
 
 /// `ancient_browser TEXT …`
 pub static ANCIENT_BROWSER: Directive<Vec<Box<[u8]>>> = Directive::new("ancient_browser", |args, _| {

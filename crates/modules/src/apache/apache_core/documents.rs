@@ -28,8 +28,9 @@ pub(crate) struct Document {
 
 fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic> {
     let status = args.value(0, status).ok();
-    let status =
-        status.filter(|code| (400..600).contains(code)).ok_or_else(|| args.error("has no error status"))?;
+    let status = status
+        .filter(|code| (400..600).contains(code))
+        .ok_or_else(|| args.error("needs a status from 400 to 599 as its first argument"))?;
     let words: Vec<&[u8]> = args.words().iter().skip(1).map(|word| &*word.text).collect();
     let target = words.join(&b' ');
     let status = Status(status);
@@ -40,7 +41,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
     let text = Arc::new(Text::parse(args, loading, &target)?);
     let target = match text.constant() {
         Some(target) => Template::literal(target),
-        // What takes too long is an empty path, that is an empty URL.
+        // If the expression takes too long, the budget ends it, and the URL is empty.
         None => Template::made(Made(Arc::new(move |exchange| {
             text.value(exchange, &Budget::of(exchange)).unwrap_or_default()
         }))),
@@ -51,7 +52,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
         target,
         is_text,
         is_public: true,
-        // `place` refers to the main configuration only.
+        // Only the main configuration has a `place`.
         place: None,
     };
     Ok(Document { status, page: Some(page) })
@@ -72,21 +73,22 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     builder.policy.error_pages = pages.into();
 }
 
-/// Has programs that make a document told about the request, before variables are set for the document's own.
+/// Lets a program that makes an error document learn about the request that failed (`REDIRECT_URL` and others). It runs
+/// before the variables of the document's own request are set.
 pub(crate) fn remember(view: &View<'_>, builder: &mut ScopeBuilder) {
     if view.context() == Contexts::HTACCESS && !view.all(&ERROR_DOCUMENT).is_empty() {
         builder.handle(Phase::Preaccess, Remember);
     }
 }
 
-/// The request whose error a document is about.
+/// The request that failed.
 struct Failed {
     path: Vec<u8>,
     args: Option<Vec<u8>>,
     method: Vec<u8>,
 }
 
-/// Tells the program that makes the document of an error about the request.
+/// Keeps the request at first. If it fails, the error document's request gets its `REDIRECT_…` variables from it.
 struct Remember;
 
 impl Handler for Remember {

@@ -3,15 +3,16 @@
 //! With `gzip on`, Fulmar compresses content for clients that accept gzip, if its media type is in `gzip_types`
 //! (`text/html` always is, `*` means all), and if it has at least `gzip_min_length` bytes or an unknown length.
 //! `gzip_comp_level` is from 1 (fast) to 9 (small); levels above 6 gain little. `$gzip_ratio` is the original size
-//! divided by the compressed size. [coding](coding.md) says which headers change, how slow content is sent, which
-//! files are compressed once, and which pages must not be compressed.
+//! divided by the compressed size. [coding](coding.md) says which headers change, how slow content is sent,
+//! which compressed files are kept in memory, and which pages must not be compressed.
 //!
-//! `gzip_vary on` sends `Vary: Accept-Encoding`, which every site with a shared cache in front needs. Requests
+//! `gzip_vary on` sends `Vary: Accept-Encoding` with responses that may be compressed, as the first two below. Every site
+//! with a shared cache in front needs it. Requests
 //! through a proxy (with a `Via` header) get compressed content only as `gzip_proxied` says. Requests with HTTP/1.0
 //! get it only with `gzip_http_version 1.0`. Clients whose `User-Agent` matches a pattern of `gzip_disable` never get
 //! it.
 //!
-//! `gzip_window` limits how far back repetitions are found. `gzip_buffers`, `gzip_hash`, `gzip_no_buffer` and
+//! `gzip_window` limits how far back the compressor looks for repetitions. `gzip_buffers`, `gzip_hash`, `gzip_no_buffer` and
 //! `postpone_gzipping` are checked and have no effect: Fulmar compresses blocks of 64 KB, as fast as the client
 //! reads.
 //!
