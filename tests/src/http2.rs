@@ -91,13 +91,9 @@ pub fn ask(address: SocketAddr, asked: Asked) -> Answer {
     }
 }
 
-/// Bytes of DATA frames' overhead that the client of the tests accepts.
-const LARGE: usize = 1 << 30;
-
 async fn exchange(address: SocketAddr, asked: Asked) -> Result<Response, h2::Error> {
     let stream = TcpStream::connect(address).await.expect("a connection");
-    // An upstream may send a response byte by byte. Fulmar forwards what arrives, in as many DATA frames.
-    let (client, connection) = client::Builder::new().data_frame_budget(LARGE).handshake(stream).await?;
+    let (client, connection) = client::handshake(stream).await?;
     tokio::spawn(async move { drop(connection.await) });
     let mut client = client.ready().await?;
     let Asked { head, mut body } = asked;

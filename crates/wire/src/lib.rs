@@ -15,7 +15,7 @@ mod vacancies;
 
 pub use buffer::Buffer;
 pub use job::Job;
-pub use throttle::Throttle;
+pub use throttle::{Throttle, Trickle};
 pub use timer::{Elapsed, Timer, Timers};
 pub use transport::{Encrypted, Opening, Transport};
 pub use vacancies::Vacancies;

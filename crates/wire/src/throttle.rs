@@ -69,9 +69,60 @@ impl Throttle {
     }
 }
 
+/// A piece of fewer bytes than this is small.
+const SMALL: usize = 4 * 1024;
+
+/// Small pieces are in a row where each comes within this time of the one before.
+const RECENT: Duration = Duration::from_millis(4);
+
+/// How many small pieces in a row are read as they come.
+const ROW: u8 = 8;
+
+/// How long pieces are collected after that.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Collects content that comes in many small pieces within a short time. Without it each piece would be a frame or a segment
+/// for the client, and some clients end a connection with too many small frames.
+#[derive(Debug, Default)]
+pub struct Trickle {
+    /// How many small pieces came in a row.
+    row: u8,
+    /// When the last small piece came.
+    last: Option<Instant>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Trickle {
+    /// Ready when the next piece may be read.
+    pub fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(sleep) = &mut self.sleep {
+            ready!(sleep.as_mut().poll(cx));
+            self.sleep = None;
+        }
+        Poll::Ready(())
+    }
+
+    /// Takes note of a piece of so many bytes. A pause follows a long row of small pieces.
+    pub fn moved(&mut self, bytes: usize) {
+        if bytes >= SMALL {
+            self.row = 0;
+        } else if self.has_row(Instant::now()) {
+            self.sleep = Some(Box::pin(sleep(PAUSE)));
+        }
+    }
+
+    /// Takes note of a small piece. Tells whether the row is long.
+    fn has_row(&mut self, now: Instant) -> bool {
+        let is_recent = self.last.is_some_and(|last| now.saturating_duration_since(last) <= RECENT);
+        self.row = if is_recent { self.row.saturating_add(1) } else { 1 };
+        self.last = Some(now);
+        self.row > ROW
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Throttle;
+    use super::{RECENT, ROW, Throttle, Trickle};
     use std::time::{Duration, Instant};
 
     const MS: Duration = Duration::from_millis(1);
@@ -115,5 +166,26 @@ mod tests {
         assert_eq!(throttle.allowance(throttle.started), Ok(u64::MAX));
         throttle.moved(u64::MAX, throttle.started);
         assert_eq!(throttle.paused_until, None);
+    }
+
+    #[test]
+    fn only_a_long_row_of_small_pieces_is_collected() {
+        let (mut trickle, mut now) = (Trickle::default(), Instant::now());
+        let mut pieces = |count: u8, gap: Duration| {
+            let rows: Vec<bool> = (0..count)
+                .map(|_| {
+                    now += gap;
+                    trickle.has_row(now)
+                })
+                .collect();
+            rows.iter().filter(|has_row| **has_row).count()
+        };
+        assert_eq!(pieces(ROW, MS), 0);
+        assert_eq!(pieces(100, MS), 100);
+        assert_eq!(pieces(100, RECENT + MS), 0, "each piece comes long after the one before");
+        assert_eq!(pieces(ROW, MS), 1);
+        trickle.moved(1 << 20);
+        assert_eq!(trickle.row, 0, "a large piece ends the row");
+        assert!(trickle.sleep.is_none());
     }
 }

@@ -3,6 +3,7 @@
 use super::raw::{DATA, HEADERS, Raw, WINDOW_START, block, field, frame, get, window};
 use super::site;
 use tests::binary::Server;
+use tests::site::Site;
 
 /// The window of the connection opens by little at a time. Large downloads that began first do not take all of it.
 #[test]
@@ -84,5 +85,44 @@ fn a_slow_reader_of_one_stream_delays_no_other() {
         client.find(|frame| frame.stream == stream && frame.ends());
     }
     drop(client);
+    running.stop();
+}
+
+/// An upstream sends its response in very small pieces. Each would be a frame of ten bytes, of which clients accept a limited
+/// number.
+#[test]
+fn small_pieces_of_an_upstream_share_frames() {
+    let upstream = tests::raw::Raw::listen();
+    let site = Site::new(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; http2 on; location / {{
+            proxy_pass http://{}; proxy_http_version 1.1; proxy_buffering off;
+            location /buffered {{ proxy_pass http://{0}; proxy_http_version 1.1; proxy_buffering on; }} }} }}",
+        upstream.address()
+    ));
+    let running = site.start(Server::Fulmar);
+    for path in ["/", "/buffered"] {
+        // The client opens the window of the stream when all of the response is on its way.
+        for initial in [0, 1 << 20] {
+            let mut client = Raw::connect(running.address(), initial);
+            client.send(&get(1, path));
+            let mut peer = upstream.accept();
+            peer.until("\r\n\r\n");
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            client.find(|frame| frame.kind == HEADERS);
+            peer.send(&format!("{}0\r\n\r\n", "1\r\nx\r\n".repeat(2_000)));
+            client.ping();
+            client.send(&window(1, 1 << 20));
+            let (mut frames, mut length) = (0, 0);
+            loop {
+                let data = client.find(|frame| frame.kind == DATA);
+                (frames, length) = (frames + 1, length + data.payload.len());
+                if data.ends() {
+                    break;
+                }
+            }
+            assert_eq!(length, 2_000);
+            assert!(frames <= 20, "{path}: {frames} frames");
+        }
+    }
     running.stop();
 }

@@ -17,8 +17,8 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Instant;
-use wire::Throttle;
 use wire::memory::{self, Held};
+use wire::{Throttle, Trickle};
 
 /// How much one call reads of content.
 const CONTENT_READ: usize = 64 * 1024;
@@ -43,6 +43,8 @@ pub(super) struct Content {
     held: Held,
     /// How fast more is read, if that is limited.
     throttle: Option<Box<Throttle>>,
+    /// Collects small pieces of what is buffered.
+    trickle: Trickle,
 }
 
 impl Content {
@@ -56,6 +58,15 @@ impl Content {
         let overflow =
             || (!self.overflow.is_empty()).then(|| Piece::Bytes(std::mem::take(&mut self.overflow)));
         piece.or_else(overflow)
+    }
+
+    /// Takes note of so many bytes that were read.
+    fn read(&mut self, count: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.moved(count as u64, Instant::now());
+        } else if self.is_buffered {
+            self.trickle.moved(count);
+        }
     }
 
     /// Memory is for what comes first: after a part in a file everything goes there.
@@ -202,6 +213,10 @@ impl<D: Dialogue> Conversation<D> {
             Ok(sent) => sent,
             Err(_) => return Poll::Ready(Err(self.give_up())),
         };
+        if content.trickle.poll_pause(turn.cx).is_pending() {
+            patience.clear();
+            return Poll::Pending;
+        }
         let polled = match &mut content.throttle {
             None => line.poll_read(turn.cx, dialogue, CONTENT_READ),
             Some(throttle) => match throttle.poll_allowance(turn.cx) {
@@ -213,8 +228,8 @@ impl<D: Dialogue> Conversation<D> {
                 }
             },
         };
-        if let (Poll::Ready(Ok(count)), Some(throttle)) = (&polled, &mut content.throttle) {
-            throttle.moved(*count as u64, Instant::now());
+        if let Poll::Ready(Ok(count)) = &polled {
+            content.read(*count);
         }
         let read = match polled {
             Poll::Ready(read) => read,

@@ -273,7 +273,9 @@ impl End for StreamEnd<'_> {
                 *awaits_window = true;
                 return Ok(Sent::AwaitsClient);
             }
-            if *quantum == 0 || shared.io.output.bytes().len() >= OUTPUT_LIMIT {
+            // Small pieces that come while the client takes nothing leave in one frame.
+            let is_held = shared.awaits_client && outgoing.may_grow();
+            if is_held || *quantum == 0 || shared.io.output.bytes().len() >= OUTPUT_LIMIT {
                 *wants_turn = true;
                 return Ok(Sent::AwaitsServer);
             }

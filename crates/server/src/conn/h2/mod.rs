@@ -128,7 +128,7 @@ impl Multiplexed {
         io.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
         let machine = machine.unwrap_or_else(|| http2::Connection::new(limits, &mut Vec::new()));
         Multiplexed {
-            shared: Shared { io, machine },
+            shared: Shared { io, machine, awaits_client: false },
             streams: Vec::new(),
             queue: VecDeque::new(),
             turns: Turns::default(),
@@ -221,7 +221,7 @@ impl Multiplexed {
         let thread = Rc::clone(self.shared.io.thread());
         let mut has_read = false;
         while !self.shared.io.input.is_empty() && !self.has_enough() {
-            let Shared { io, machine } = &mut self.shared;
+            let Shared { io, machine, .. } = &mut self.shared;
             let Io { input, output, .. } = &mut **io;
             let mut read = Ok(http2::Read { consumed: 0, event: None });
             output.append(|out| {
@@ -369,7 +369,7 @@ impl Multiplexed {
 
     /// Ends the connection with this request where the settings allow no further ones.
     fn end_by_settings(&mut self) {
-        let Shared { io, machine } = &mut self.shared;
+        let Shared { io, machine, .. } = &mut self.shared;
         let policy = &io.default_policy().keepalive;
         let age_ms = Time::now().uptime_ms.saturating_sub(io.info.accepted.uptime_ms);
         let is_last = policy.timeout.is_zero()
@@ -458,7 +458,9 @@ impl Multiplexed {
             let has_to_wait = self.turns.has_before(id, priority);
             self.poll_stream(place, if has_to_wait { 0 } else { self.quantum() });
         }
+        // Until the client takes more, streams join what they have for it.
         while !self.is_full()
+            && !self.shared.awaits_client
             && let Some(stream) = self.turns.take()
         {
             let Some(place) = self.place(stream) else { continue };
@@ -523,6 +525,7 @@ impl Multiplexed {
     /// Writes what there is, as far as the client takes it. Returns whether it took any.
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         let mut has_written = false;
+        self.shared.awaits_client = false;
         while self.stage == Stage::Open && !self.shared.io.output.is_empty() {
             let Io { stream, timer, input, output, .. } = &mut *self.shared.io;
             let polled = input.release_if_pending(stream.poll_write(cx, output.bytes()));
@@ -540,7 +543,10 @@ impl Multiplexed {
                     io.reset_if_timed_out(&error, &io.default_policy().lingering);
                     self.lose(Stage::Lost);
                 }
-                Poll::Pending => return has_written,
+                Poll::Pending => {
+                    self.shared.awaits_client = true;
+                    return has_written;
+                }
             }
         }
         self.shared.io.output.release();
@@ -550,7 +556,7 @@ impl Multiplexed {
     /// Tells the client why the connection ends.
     fn fail(&mut self, failure: Failure) {
         self.shared.log(Level::Info, failure.reason);
-        let Shared { io, machine } = &mut self.shared;
+        let Shared { io, machine, .. } = &mut self.shared;
         io.output.append(|out| machine.fail(failure, out));
         self.lose(Stage::Failed);
     }
@@ -607,13 +613,13 @@ impl Multiplexed {
             return false;
         }
         let now = Time::now().instant;
-        let Shared { io, machine } = &mut self.shared;
+        let Shared { io, machine, .. } = &mut self.shared;
         match self.leaves_at {
             Some(until) if until <= now => io.output.append(|out| machine.end(out)),
             Some(_) => return false,
             None if self.is_leaving() => {
                 self.leaves_at = Some(now + ON_ITS_WAY);
-                let Shared { io, machine } = &mut self.shared;
+                let Shared { io, machine, .. } = &mut self.shared;
                 io.output.append(|out| machine.announce_end(out));
             }
             None => return false,
@@ -624,7 +630,7 @@ impl Multiplexed {
     /// Ends requests that were answered before the client has sent all of them. The rest of a short one is on its way, and
     /// is waited for.
     fn discard(&mut self, cx: &mut Context<'_>) -> Option<Rest> {
-        let Shared { io, machine } = &mut self.shared;
+        let Shared { io, machine, .. } = &mut self.shared;
         if !machine.has_released() {
             self.discards_at = None;
             return None;
@@ -653,7 +659,7 @@ impl Multiplexed {
 
     /// Waits for the next request.
     fn wait(&mut self, cx: &mut Context<'_>) -> Rest {
-        let Shared { io, machine } = &mut self.shared;
+        let Shared { io, machine, .. } = &mut self.shared;
         if io.gives_way {
             io.output.append(|out| machine.end(out));
             return Rest::Again;

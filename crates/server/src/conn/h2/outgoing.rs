@@ -14,6 +14,12 @@ use wire::{Buffer, Job};
 /// How much of a file is read at once.
 const FILE_READ: usize = 64 * 1024;
 
+/// A piece of at most this many bytes is joined with those before it. Copying it costs less than another frame.
+const SMALL: usize = 2 * 1024;
+
+/// How many bytes are joined at most.
+const JOINED_LIMIT: usize = 16 * 1024;
+
 /// The content of a response on its way: a piece that is being sent, and the next one.
 #[derive(Default)]
 pub(super) struct Outgoing {
@@ -29,6 +35,8 @@ pub(super) struct Outgoing {
 
 enum Content {
     Bytes(Bytes),
+    /// Small pieces that came before any of them could be sent.
+    Joined(Buffer),
     File(Box<Part>),
 }
 
@@ -58,12 +66,20 @@ impl Outgoing {
         self.current.is_some()
     }
 
+    /// Whether further small pieces may come that leave in the same frame.
+    pub(super) fn may_grow(&self) -> bool {
+        !self.is_finished && self.next.is_none() && self.current.as_ref().is_some_and(|last| last.has_room(0))
+    }
+
     /// Takes a further piece.
     pub(super) fn give(&mut self, piece: Piece, unknown: Unknown) {
         let content = match piece {
             Piece::Bytes(bytes) if bytes.is_empty() => return,
             Piece::File { length: 0, .. } => return,
-            Piece::Bytes(bytes) => Content::Bytes(bytes),
+            Piece::Bytes(bytes) => match self.current.as_mut().filter(|_| self.next.is_none()) {
+                Some(last) if last.has_room(bytes.len()) => return last.join(&bytes),
+                _ => Content::Bytes(bytes),
+            },
             Piece::File { file, offset, length } => {
                 let end = offset.saturating_add(length);
                 let bytes = Buffer::default();
@@ -86,6 +102,7 @@ impl Outgoing {
         Poll::Ready(Ok(match &self.current {
             None => None,
             Some(Content::Bytes(bytes)) => Some((bytes, is_last)),
+            Some(Content::Joined(buffer)) => Some((buffer.bytes(), is_last)),
             Some(Content::File(part)) => Some((part.bytes.bytes(), is_last && part.offset >= part.end)),
         }))
     }
@@ -97,6 +114,11 @@ impl Outgoing {
             Some(Content::Bytes(bytes)) => {
                 bytes.advance(count.min(bytes.len()));
                 bytes.is_empty()
+            }
+            Some(Content::Joined(buffer)) => {
+                buffer.consume(count);
+                buffer.release();
+                buffer.is_empty()
             }
             Some(Content::File(part)) => {
                 part.bytes.consume(count);
@@ -118,9 +140,34 @@ impl Outgoing {
     pub(super) fn memory(&self) -> usize {
         let of = |content: &Content| match content {
             Content::Bytes(bytes) => bytes.len(),
+            Content::Joined(buffer) => buffer.capacity(),
             Content::File(part) => part.bytes.capacity(),
         };
         [&self.current, &self.next].into_iter().flatten().map(of).sum()
+    }
+}
+
+impl Content {
+    /// Whether a piece of this length can be joined with this one.
+    fn has_room(&self, length: usize) -> bool {
+        let joined = match self {
+            Content::Bytes(bytes) if bytes.len() <= SMALL => bytes.len(),
+            Content::Joined(buffer) => buffer.bytes().len(),
+            Content::Bytes(_) | Content::File(_) => return false,
+        };
+        length <= SMALL && joined + length < JOINED_LIMIT
+    }
+
+    /// Appends a piece.
+    fn join(&mut self, piece: &[u8]) {
+        if let Content::Bytes(first) = self {
+            let mut buffer = Buffer::default();
+            buffer.append(|out| out.extend_from_slice(first));
+            *self = Content::Joined(buffer);
+        }
+        if let Content::Joined(buffer) = self {
+            buffer.append(|out| out.extend_from_slice(piece));
+        }
     }
 }
 
@@ -162,7 +209,8 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::Outgoing;
+    use super::{JOINED_LIMIT, Outgoing, SMALL};
+    use bytes::Bytes;
     use contract::Piece;
     use engine::Unknown;
     use std::io::Write;
@@ -191,6 +239,37 @@ mod tests {
         let expected =
             [("ab", false), ("234", true), ("56", true)].map(|(text, last)| (text.to_owned(), last));
         assert_eq!(sent, expected);
+        assert_eq!(outgoing.memory(), 0);
+    }
+
+    #[test]
+    fn small_pieces_are_joined_and_large_ones_stay_where_they_are() {
+        let mut outgoing = Outgoing::default();
+        let mut given = Vec::new();
+        while outgoing.has_room() {
+            let piece = vec![b'x'; 1 + given.len() % 100];
+            given.extend_from_slice(&piece);
+            outgoing.give(Piece::Bytes(piece.into()), Unknown::Warm);
+        }
+        assert!(given.len() > JOINED_LIMIT && given.len() < JOINED_LIMIT + 200, "{}", given.len());
+        assert!(!outgoing.may_grow());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut lengths = Vec::new();
+        let large = Bytes::from(vec![b'y'; SMALL + 1]);
+        while let Poll::Ready(Ok(Some((bytes, _)))) = outgoing.poll_bytes(&mut cx, usize::MAX) {
+            lengths.push(bytes.len());
+            if bytes == large {
+                assert_eq!(bytes.as_ptr(), large.as_ptr(), "copied");
+            }
+            let count = bytes.len();
+            outgoing.sent(count);
+            if lengths.len() == 1 {
+                // After it small pieces begin another frame.
+                outgoing.give(Piece::Bytes(large.clone()), Unknown::Warm);
+                assert!(!outgoing.has_room());
+            }
+        }
+        assert_eq!(lengths.len(), 3, "{lengths:?}");
         assert_eq!(outgoing.memory(), 0);
     }
 }

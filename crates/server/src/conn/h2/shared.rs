@@ -12,6 +12,8 @@ use wire::Timer;
 pub(super) struct Shared {
     pub(super) io: Box<Io>,
     pub(super) machine: http2::Connection,
+    /// Whether the client has to take what was written before more can be.
+    pub(super) awaits_client: bool,
 }
 
 impl Shared {
