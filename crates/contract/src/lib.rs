@@ -60,7 +60,7 @@ pub use loading::{Loading, Methods};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
 pub use origin::{Kept, Origin};
-pub use overlay::{Holds, Open, Opener, Overlay, Selection};
+pub use overlay::{FileStatus, Holds, Open, Opener, Overlay, Selection};
 pub use policy::Policy;
 pub use reading::{Ready, read_ready};
 pub use regex::{PatternSets, Regex, Regexes};

@@ -101,6 +101,7 @@ impl Root {
     }
 
     fn absolute(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.reserve(text.len() + 64); // Most paths need no more room.
         if !text.starts_with(b"/") {
             out.extend_from_slice(self.prefix.as_os_str().as_bytes());
             if !out.ends_with(b"/") {

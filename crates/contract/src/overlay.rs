@@ -16,6 +16,14 @@ pub struct Overlay {
     pub selections: &'static Directive<Selection>,
 }
 
+/// What is at the path of the request's file, from the search for settings. Attached to the exchange.
+pub struct FileStatus {
+    /// The path.
+    pub path: Vec<u8>,
+    /// None where there is no file.
+    pub metadata: Option<fs::Metadata>,
+}
+
 /// How the files are opened where not every symbolic link counts, by their paths.
 #[derive(Clone)]
 pub struct Opener(pub Arc<Open>);

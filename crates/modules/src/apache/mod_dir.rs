@@ -30,6 +30,7 @@
 //! ```
 
 use crate::files::index;
+use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::urls::{escape_uri, own_url};
 use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic, value};
@@ -38,9 +39,6 @@ use contract::{
     Template, View,
 };
 use http::Status;
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
 
 /// Which file answers for a directory.
 pub static MODULE: Module = Module {
@@ -122,7 +120,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 /// # Errors
 /// The budget is spent.
 pub(crate) fn to_slash(exchange: &mut Exchange, file: &[u8], budget: &Budget) -> Result<Step, Spent> {
-    if exchange.request.path.ends_with(b"/") || !budget.timed(|| is_directory(file))? {
+    if exchange.request.path.ends_with(b"/") || !is_directory(exchange, file, budget)? {
         return Ok(Step::Next);
     }
     let mut path = Vec::new();
@@ -136,8 +134,8 @@ pub(crate) fn to_slash(exchange: &mut Exchange, file: &[u8], budget: &Budget) ->
     Ok(Step::Finish(Status::MOVED_PERMANENTLY))
 }
 
-fn is_directory(path: &[u8]) -> bool {
-    fs::metadata(OsStr::from_bytes(path)).is_ok_and(|metadata| metadata.is_dir())
+fn is_directory(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<bool, Spent> {
+    Ok(variables::metadata(exchange, path, budget)?.is_some_and(|metadata| metadata.is_dir()))
 }
 
 /// As in Apache a directory that may be asked for without its slash has no index then.
@@ -145,11 +143,14 @@ struct WithoutSlash;
 
 impl Handler for WithoutSlash {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        match exchange.path() {
-            Ok(path) if !exchange.request.path.ends_with(b"/") && is_directory(&path) => {
-                Step::Finish(Status::FORBIDDEN)
-            }
-            _ => Step::Next,
+        let Ok(path) = exchange.path() else { return Step::Next };
+        if exchange.request.path.ends_with(b"/") {
+            return Step::Next;
+        }
+        match is_directory(exchange, &path, &Budget::of(exchange)) {
+            Ok(true) => Step::Finish(Status::FORBIDDEN),
+            Ok(false) => Step::Next,
+            Err(spent) => Failure::from(spent).refuse(exchange),
         }
     }
 }
@@ -166,8 +167,10 @@ impl Handler for Fallback {
         }
         let Ok(file) = exchange.path() else { return Step::Next };
         // A file with path info is there, too.
-        if !variables::is_missing(&file) {
-            return Step::Next;
+        match variables::is_missing(exchange, &file, &Budget::of(exchange)) {
+            Ok(true) => {}
+            Ok(false) => return Step::Next,
+            Err(spent) => return Failure::from(spent).refuse(exchange),
         }
         let (path, args) = (self.path.to_vec(), exchange.request.args.clone());
         Step::Reroute(Reroute::Uri { path, args })

@@ -48,6 +48,7 @@ use crate::shared::apache::{in_all_files, in_file, values};
 use conf::{Arity, Diagnostic, Word, value};
 use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use journal::clock::Time;
+use std::io::Write;
 
 /// When content is stale.
 pub static MODULE: Module = Module {
@@ -169,12 +170,14 @@ impl Filter for Expires {
             (true, None) => return body,
         };
         let expires = from.saturating_add(age.seconds);
-        let max_age = format!("max-age={}", expires.saturating_sub(now));
         let fields = &mut exchange.response.fields;
-        let control = match fields.get("cache-control") {
-            Some(present) => [present, b", ", max_age.as_bytes()].concat(),
-            None => max_age.into_bytes(),
-        };
+        let mut control = Vec::with_capacity(32);
+        if let Some(present) = fields.get("cache-control") {
+            control.extend_from_slice(present);
+            control.extend_from_slice(b", ");
+        }
+        // A vector takes any text.
+        let _ = write!(control, "max-age={}", expires.saturating_sub(now));
         // What was there was a field already; all else is digits and letters.
         let _ = fields.set("Cache-Control", &control);
         let _ = fields.set("Expires", http::format_date(expires).as_bytes());
@@ -185,13 +188,12 @@ impl Filter for Expires {
 impl Expires {
     fn of_type(&self, content_type: Option<&[u8]>) -> Option<Age> {
         let essence = content_type.and_then(|text| text.split(|&byte| byte == b';').next());
-        let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
-        let exact = self.by_type.iter().find(|entry| *entry.media_type == *essence);
-        let wide = || {
-            self.by_type.iter().find(|entry| {
-                entry.media_type.strip_suffix(b"*").is_some_and(|start| essence.starts_with(start))
-            })
-        };
+        let essence = essence.unwrap_or_default().trim_ascii();
+        let exact = self.by_type.iter().find(|entry| entry.media_type.eq_ignore_ascii_case(essence));
+        let starts =
+            |start: &[u8]| essence.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
+        let wide =
+            || self.by_type.iter().find(|entry| entry.media_type.strip_suffix(b"*").is_some_and(starts));
         exact.or_else(wide).map(|entry| entry.age).or(self.default)
     }
 }

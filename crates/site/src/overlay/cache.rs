@@ -28,7 +28,15 @@ struct Entry {
     base: Weak<Base>,
     list: Vec<File>,
     chain: Result<Weak<Chain>, Failure>,
-    scopes: HashMap<Box<[bool]>, Weak<Scope>>,
+    /// By the blocks that count. There are few, so that looking through them takes less time than a table would.
+    scopes: Vec<(Box<[bool]>, Weak<Scope>)>,
+}
+
+impl Entry {
+    fn scope(&self, decisions: &[bool]) -> Option<Arc<Scope>> {
+        let found = self.scopes.iter().find(|(known, _)| **known == *decisions)?;
+        found.1.upgrade()
+    }
 }
 
 thread_local! {
@@ -54,7 +62,7 @@ pub(super) fn look_up(
         chain.touch();
         match chain.decide(exchange, budget) {
             Err(Spent) => Lookup::Spent,
-            Ok(decisions) => match entry.scopes.get(&decisions).and_then(Weak::upgrade) {
+            Ok(decisions) => match entry.scope(&decisions) {
                 Some(scope) => Lookup::Scope(scope),
                 None => Lookup::Uncompiled(chain, decisions),
             },
@@ -87,14 +95,17 @@ pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
             base: Arc::downgrade(base),
             list: Vec::new(),
             chain: known.clone(),
-            scopes: HashMap::new(),
+            scopes: Vec::new(),
         });
         if entry.list != files.list || entry.scopes.len() >= SCOPES_MAX {
             entry.list = files.list;
             entry.scopes.clear();
         }
         entry.chain = known;
-        entry.scopes.extend(scope.ok().map(|scope| (decisions, Arc::downgrade(&scope))));
+        if let Ok(scope) = scope {
+            entry.scopes.retain(|(known, _)| *known != decisions);
+            entry.scopes.push((decisions, Arc::downgrade(&scope)));
+        }
     });
 }
 

@@ -1,6 +1,6 @@
 //! The files with settings on the way from a root to a file.
 
-use contract::{Exchange, LocationKind, Opener};
+use contract::{Exchange, FileStatus, LocationKind, Opener};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 /// How many directories one request may lead through.
 const DIRECTORIES_MAX: usize = 128;
+
+/// Room for so many files is made at once.
+const USUAL_COUNT: usize = 4;
 
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,48 +68,71 @@ impl Stamp {
     }
 }
 
-/// Looks for the files, one `stat` a directory. The error says why all requests are denied.
+/// Looks for the files, one `stat` a directory, and one for the request's own file, which is attached to the exchange. The
+/// error says why all requests are denied.
 pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String> {
     let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
     let start = start(exchange, &path);
-    let (mut list, mut opened) = (Vec::new(), Vec::new());
-    let mut directory = path[..start].to_vec();
-    let segments = path[start..].split(|&byte| byte == b'/').filter(|segment| !segment.is_empty());
+    let (mut list, mut opened) = (Vec::with_capacity(USUAL_COUNT), Vec::new());
+    let directory_end = if is_no_directory(exchange, &path) { last_slash(&path) } else { path.len() };
+    let mut file = Vec::with_capacity(path.len() + 1 + file_name.len());
+    let segments = path[..directory_end].get(start..).unwrap_or_default().split(|&byte| byte == b'/');
     // The root itself comes before the first segment.
-    for (depth, segment) in std::iter::once(&b""[..]).chain(segments).enumerate() {
+    let segments = std::iter::once(&b""[..]).chain(segments.filter(|segment| !segment.is_empty()));
+    file.extend_from_slice(&path[..start]);
+    for (depth, segment) in segments.enumerate() {
         if depth > DIRECTORIES_MAX {
             return Err(format!("the path of \"{}\" leads through too many directories", uri()));
         }
         if !segment.is_empty() {
-            directory.push(b'/');
-            directory.extend_from_slice(segment);
+            file.push(b'/');
+            file.extend_from_slice(segment);
         }
-        let file = Path::new(OsStr::from_bytes(&directory)).join(file_name);
+        let directory = file.len();
+        file.push(b'/');
+        file.extend_from_slice(file_name.as_bytes());
         match look(exchange, &file) {
             Ok((metadata, open)) => {
-                list.push(File { path: file, stamp: Stamp::of(&metadata) });
+                list.push(File { path: as_path(&file).to_path_buf(), stamp: Stamp::of(&metadata) });
                 opened.extend(open.map(Arc::new));
             }
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::NOENT) => {}
                 // Not a directory but the file, with its own path behind it at most; or one behind a link.
-                Some(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &directory) => {
+                Some(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &file[..directory]) => {
                     break;
                 }
-                _ => return Err(failed(&file, &error)),
+                _ => return Err(failed(as_path(&file), &error)),
             },
         }
+        file.truncate(directory);
     }
     Ok(Files { list, opened, is_fresh: false })
 }
 
+/// Whether a request's path is not that of a directory, so that there are no settings below it. What is there is attached
+/// to the exchange.
+fn is_no_directory(exchange: &Exchange, path: &[u8]) -> bool {
+    // Where links are refused, only files that are open may be looked at.
+    if path.ends_with(b"/") || path.contains(&0) || exchange.scope.policy.overlay_opener.is_some() {
+        return false;
+    }
+    let found = fs::metadata(as_path(path));
+    let is_no_directory = match &found {
+        Ok(metadata) => !metadata.is_dir(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    exchange.attach_own(FileStatus { path: path.to_vec(), metadata: found.ok() });
+    is_no_directory
+}
+
 /// What is at a path; it is open where the way to it matters.
-fn look(exchange: &Exchange, path: &Path) -> io::Result<(Metadata, Option<fs::File>)> {
+fn look(exchange: &Exchange, path: &[u8]) -> io::Result<(Metadata, Option<fs::File>)> {
     match &exchange.scope.policy.overlay_opener {
-        None => Ok((fs::metadata(path)?, None)),
+        None => Ok((fs::metadata(as_path(path))?, None)),
         Some(Opener(open)) => {
-            let file = open(exchange, path.as_os_str().as_bytes())?;
+            let file = open(exchange, path)?;
             Ok((file.metadata()?, Some(file)))
         }
     }
@@ -115,7 +141,7 @@ fn look(exchange: &Exchange, path: &Path) -> io::Result<(Metadata, Option<fs::Fi
 /// Whether a path that is no directory to those who do not follow links is one to those who do.
 fn is_refused(exchange: &Exchange, directory: &[u8]) -> bool {
     let follows = exchange.scope.policy.overlay_opener.is_none();
-    !follows && Path::new(OsStr::from_bytes(directory)).is_dir()
+    !follows && as_path(directory).is_dir()
 }
 
 /// The line of the log about a file that cannot be looked at.
@@ -136,5 +162,13 @@ fn start(exchange: &Exchange, path: &[u8]) -> usize {
         None => end += 1,
     }
     let end = end.min(path.len());
-    path[..end].iter().rposition(|&byte| byte == b'/').unwrap_or(0)
+    last_slash(&path[..end])
+}
+
+fn last_slash(path: &[u8]) -> usize {
+    path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }

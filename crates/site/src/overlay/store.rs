@@ -5,7 +5,7 @@ use super::chain::{self, Chain, Failure};
 use super::files::{File, Files};
 use contract::{Overlay, Scope, SectionId};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// From so many bytes on, the files of one way are compiled one at a time.
@@ -23,8 +23,8 @@ pub(super) const SCOPES_MAX: usize = 64;
 /// Memory that is given back to the system as soon as it is free, in bytes.
 const GIVEN_BACK_BYTES: usize = 4 * 1024 * 1024;
 
-/// A level of a configuration and the innermost file over it.
-pub(super) type Key = (usize, SectionId, PathBuf);
+/// A level of a configuration and the path of the innermost file over it.
+pub(super) type Key = (usize, SectionId, Box<[u8]>);
 
 struct Entry {
     list: Vec<File>,
@@ -48,7 +48,7 @@ static COMPILING: Mutex<()> = Mutex::new(());
 
 pub(super) fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
     let last = files.list.last()?;
-    Some((Arc::as_ptr(base).addr(), overlay.section, last.path.clone()))
+    Some((Arc::as_ptr(base).addr(), overlay.section, last.path.as_os_str().as_bytes().into()))
 }
 
 /// The files, compiled: what is kept, or else what they are now. This may take long, and is no work for an event loop.

@@ -1,8 +1,9 @@
 //! What requests may have: `LimitRequestBody` and `AcceptPathInfo`.
 
+use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Budget, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
 use http::Status;
 
 /// `LimitRequestBody BYTES`
@@ -61,7 +62,11 @@ struct WithoutPathInfo;
 
 impl Handler for WithoutPathInfo {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let goes_on = exchange.path().is_ok_and(|path| variables::file_end(&path) < path.len());
-        if goes_on { Step::Finish(Status::NOT_FOUND) } else { Step::Next }
+        let Ok(path) = exchange.path() else { return Step::Next };
+        match variables::file_end(exchange, &path, &Budget::of(exchange)) {
+            Ok(end) if end < path.len() => Step::Finish(Status::NOT_FOUND),
+            Ok(_) => Step::Next,
+            Err(spent) => Failure::from(spent).refuse(exchange),
+        }
     }
 }

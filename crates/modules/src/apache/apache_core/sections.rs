@@ -380,7 +380,7 @@ fn file_name(exchange: &Exchange, budget: &Budget) -> Result<Vec<u8>, Spent> {
     if let Some(known) = exchange.attached::<FileName>().filter(|known| known.path == path) {
         return Ok(known.name.clone());
     }
-    let end = budget.timed(|| variables::file_end(&path))?;
+    let end = variables::file_end(exchange, &path, budget)?;
     let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
     exchange.attach_own(FileName { path, name: name.clone() });
     Ok(name)

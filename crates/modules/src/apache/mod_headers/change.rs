@@ -9,6 +9,7 @@ use conf::value::{Captures, Pattern};
 use contract::{Budget, Exchange};
 use http::{Fields, InvalidField};
 use journal::clock::Time;
+use std::borrow::Cow;
 
 impl Change {
     /// Whether it counts.
@@ -33,7 +34,10 @@ impl Change {
         if !self.counts(exchange, budget)? || self.is_framing() {
             return Ok(());
         }
-        let value = self.value(exchange, budget)?;
+        let value = match self.constant() {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(self.value(exchange, budget)?),
+        };
         if let Action::Echo(pattern) = &self.action {
             let echoed = echoed(exchange, pattern, budget)?;
             let fields = apart.unwrap_or(&mut exchange.response.fields);
@@ -58,6 +62,12 @@ impl Change {
         made: &mut Vec<u8>,
         budget: &Budget,
     ) -> Result<(), Failure> {
+        if matches!(self.action, Action::Set) {
+            append(made, value)?;
+            // The name and the value were checked.
+            let _: Result<(), InvalidField> = fields.set(&self.name, value);
+            return Ok(());
+        }
         let present: Vec<&[u8]> = fields.all(&self.name).collect();
         let lines = match &self.action {
             Action::Nothing | Action::Echo(_) => return Ok(()),
@@ -82,6 +92,15 @@ impl Change {
             let _: Result<(), InvalidField> = fields.push(self.name.as_bytes(), &line);
         }
         Ok(())
+    }
+
+    /// The value, where it is the same for all requests.
+    fn constant(&self) -> Option<&[u8]> {
+        let Value::Parts(parts) = &self.value else { return None };
+        match &parts[..] {
+            [Part::Text(text)] if !text.iter().any(ends_line) => Some(text),
+            _ => None,
+        }
     }
 
     /// The value, without what would end its line.
@@ -112,7 +131,7 @@ impl Change {
             }
         }
         for byte in &mut out {
-            if matches!(byte, b'\r' | b'\n' | 0) {
+            if ends_line(byte) {
                 *byte = b' ';
             }
         }
@@ -129,10 +148,10 @@ impl Change {
     /// Changes one of the fields that the server itself keeps.
     fn apply_typed(&self, exchange: &mut Exchange, value: &[u8], budget: &Budget) -> Result<bool, Failure> {
         const TYPED: [&str; 5] = ["content-type", "etag", "location", "last-modified", "accept-ranges"];
-        let name = self.name.to_ascii_lowercase();
-        if !TYPED.contains(&name.as_str()) {
+        if !TYPED.iter().any(|typed| typed.eq_ignore_ascii_case(&self.name)) {
             return Ok(false);
         }
+        let name = self.name.to_ascii_lowercase();
         let present = variables::response_field(exchange, &name);
         let given = match &self.action {
             Action::Unset => None,
@@ -155,6 +174,11 @@ impl Change {
         }
         Ok(true)
     }
+}
+
+/// Whether a field cannot have this byte.
+fn ends_line(byte: &u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | 0)
 }
 
 /// A name and a value.

@@ -296,11 +296,11 @@ pub(crate) fn missing(exchange: &Exchange) -> Result<Option<Missing>, Failure> {
     if path.ends_with(b"/") || file.contains(&0) {
         return Ok(None);
     }
-    let end = Budget::of(exchange).timed(|| {
-        let end = variables::file_end(&file);
-        std::fs::metadata(files::as_path(&file[..end])).is_err().then_some(end)
-    })?;
-    let Some(end) = end else { return Ok(None) };
+    let budget = Budget::of(exchange);
+    let end = variables::file_end(exchange, &file, &budget)?;
+    if variables::metadata(exchange, &file[..end], &budget)?.is_some() {
+        return Ok(None);
+    }
     let slash = file[..end].iter().rposition(|&byte| byte == b'/');
     let uri_end = (path.len() + end).checked_sub(file.len());
     let (Some(slash), Some(uri_end)) = (slash, uri_end) else { return Ok(None) };

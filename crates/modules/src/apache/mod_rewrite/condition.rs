@@ -7,11 +7,8 @@ use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{pattern, variables};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
-use contract::{Args, Loading};
+use contract::{Args, Loading, Spent};
 use std::cmp::Ordering;
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
@@ -91,7 +88,7 @@ impl Condition {
             Test::Number(wanted, value) => wanted.contains(&variables::number(&subject).cmp(value)),
             Test::Url => !subject.is_empty() && !crate::files::index::is_lookup(context.exchange),
             _ if !variables::is_inside(context.exchange, &subject) => false,
-            test => context.budget.timed(|| test.of_file(&subject))?,
+            test => test.of_file(&subject, context)?,
         };
         Ok(holds != self.negated)
     }
@@ -145,13 +142,12 @@ fn comparison(a: u8, b: u8) -> Option<&'static [Ordering]> {
 }
 
 impl Test {
-    fn of_file(&self, path: &[u8]) -> bool {
-        let path = OsStr::from_bytes(path);
+    fn of_file(&self, path: &[u8], context: &Context<'_>) -> Result<bool, Spent> {
         let metadata = match self {
-            Test::Link => fs::symlink_metadata(path),
-            _ => fs::metadata(path),
+            Test::Link => variables::link_metadata(path, context.budget)?,
+            _ => variables::metadata(context.exchange, path, context.budget)?,
         };
-        metadata.is_ok_and(|metadata| match self {
+        Ok(metadata.is_some_and(|metadata| match self {
             Test::File => metadata.is_file(),
             Test::Accessible => true,
             Test::Directory => metadata.is_dir(),
@@ -164,6 +160,6 @@ impl Test {
             | Test::Compare(..)
             | Test::Number(..)
             | Test::Url => false,
-        })
+        }))
     }
 }

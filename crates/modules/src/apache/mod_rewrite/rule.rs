@@ -92,6 +92,11 @@ impl Flags {
         Ok((flags, ignore_case))
     }
 
+    /// Whether the rule sets variables, cookies or the media type.
+    pub(super) fn has_settings(&self) -> bool {
+        self.media_type.is_some() || !self.environment.is_empty() || !self.cookies.is_empty()
+    }
+
     /// Takes a flag that is a word. As in Apache a value that it needs not has no meaning.
     fn set(&mut self, name: &str, value: Option<&str>) -> bool {
         match (name, value) {

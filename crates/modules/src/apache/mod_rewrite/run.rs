@@ -14,6 +14,7 @@ use conf::value::Captures;
 use contract::{Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
 use http::Status;
 use journal::Level;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Compiled rules.
@@ -64,8 +65,8 @@ impl Handler for Rewriter {
         let is_directory = self.program.directory.strip_suffix(b"/") == Some(&path);
         let is_skipped = is_directory && !self.options.allow_no_slash;
         // In Apache the lookup of an index is a subrequest, which END of the request around it does not end.
-        let has_ended = environment::of(exchange).ended.get() && !index::is_lookup(exchange);
-        if is_skipped || has_ended {
+        let is_lookup = index::is_lookup(exchange);
+        if is_skipped || environment::has_ended(exchange) && !is_lookup {
             return Step::Next;
         }
         if !self.allowed {
@@ -74,7 +75,7 @@ impl Handler for Rewriter {
         }
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        let is_subrequest = exchange.subrequest || index::is_lookup(exchange);
+        let is_subrequest = exchange.subrequest || is_lookup;
         let args = exchange.request.args.clone();
         let mut run = Run {
             redirection: None,
@@ -174,8 +175,10 @@ impl Run<'_> {
     }
 
     fn rule(&mut self, conditions: &[Arc<Condition>], rule: &Rule) -> Result<Flow, Failure> {
-        let info = self.path_info.as_deref().unwrap_or_default();
-        let path = [&self.filename, info].concat();
+        let path = match self.path_info.as_deref() {
+            None | Some(b"") => Cow::Borrowed(&self.filename[..]),
+            Some(info) => Cow::Owned([&self.filename, info].concat()),
+        };
         let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
         let mut captures = Captures::default();
         if find(&rule.pattern, below, &mut captures, self.budget)? == rule.negated {
@@ -215,7 +218,7 @@ impl Run<'_> {
     /// Replaces the path by a target.
     fn take(&mut self, rule: &Rule, target: Vec<u8>) -> Result<(), Failure> {
         if self.path_info.is_none() {
-            let end = self.budget.timed(|| variables::file_end(&self.filename))?;
+            let end = variables::file_end(self.exchange, &self.filename, self.budget)?;
             self.path_info = Some(self.filename.split_off(end));
             self.original.0.clone_from(&self.filename);
         }
@@ -333,6 +336,9 @@ impl Run<'_> {
 
     /// Sets variables, cookies and the media type.
     fn set_environment(&mut self, rule: &Rule, matched: &Match, captured: &Match) -> Result<(), Failure> {
+        if !rule.flags.has_settings() {
+            return Ok(());
+        }
         let context = self.context(matched, captured, None);
         let environment = environment::of(self.exchange);
         for (name, value) in &rule.flags.environment {

@@ -64,5 +64,5 @@ impl Variable {
 
 fn file_end(context: &Context<'_>) -> Result<usize, Spent> {
     // Each directory costs a call of the file system, and the client chooses how many there are.
-    context.budget.timed(|| variables::file_end(context.filename))
+    variables::file_end(context.exchange, context.filename, context.budget)
 }

@@ -71,6 +71,12 @@ pub(crate) fn of(exchange: &Exchange) -> Rc<Environment> {
     }
 }
 
+/// Whether a rule ended the rewriting of this request.
+pub(crate) fn has_ended(exchange: &Exchange) -> bool {
+    let known = exchange.attached::<Environment>();
+    known.is_some_and(|known| known.is_inner == exchange.subrequest && known.ended.get())
+}
+
 /// A variable of a request's environment.
 pub(crate) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
     let environment = exchange.attached::<Environment>();

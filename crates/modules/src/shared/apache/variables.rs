@@ -1,8 +1,9 @@
 //! The variables of rewriting and of expressions: `%{NAME}`.
 
-use contract::{Exchange, Peer};
+use contract::{Budget, Exchange, FileStatus, Peer, Spent};
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
@@ -117,30 +118,46 @@ pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
     !climbs && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root.ends_with(b"/"))
 }
 
+/// What is at a path, if anything is. The server knows it of the request's own file already; else the budget pays for
+/// the call of the file system.
+pub(crate) fn metadata(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<Option<Metadata>, Spent> {
+    if let Some(status) = exchange.attached::<FileStatus>().filter(|status| status.path == path) {
+        return Ok(status.metadata.clone());
+    }
+    budget.step(path.len())?;
+    Ok(fs::metadata(OsStr::from_bytes(path)).ok())
+}
+
+/// The same for what is at the path itself, where that may be a symbolic link.
+pub(crate) fn link_metadata(path: &[u8], budget: &Budget) -> Result<Option<Metadata>, Spent> {
+    budget.step(path.len())?;
+    Ok(fs::symlink_metadata(OsStr::from_bytes(path)).ok())
+}
+
 /// Where the file's own path ends; after it the client may have put a path for a program. A file that is not
 /// there ends with the first segment that is missing.
-pub(crate) fn file_end(path: &[u8]) -> usize {
-    let look = |path: &[u8]| std::fs::metadata(OsStr::from_bytes(path));
+pub(crate) fn file_end(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<usize, Spent> {
     let mut end = path.len();
-    if look(path).is_ok() {
-        return end;
+    if metadata(exchange, path, budget)?.is_some() {
+        return Ok(end);
     }
     loop {
         let parent = path[..end].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
         if parent == 0 {
-            return end;
+            return Ok(end);
         }
-        match look(&path[..parent]) {
-            Ok(metadata) if metadata.is_dir() => return end,
-            Ok(_) => return parent,
-            Err(_) => end = parent,
+        match metadata(exchange, &path[..parent], budget)? {
+            Some(metadata) if metadata.is_dir() => return Ok(end),
+            Some(_) => return Ok(parent),
+            None => end = parent,
         }
     }
 }
 
 /// Whether there is no file at a path, nor one on the way that the rest of the path is meant for.
-pub(crate) fn is_missing(path: &[u8]) -> bool {
-    std::fs::metadata(OsStr::from_bytes(&path[..file_end(path)])).is_err()
+pub(crate) fn is_missing(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<bool, Spent> {
+    let end = file_end(exchange, path, budget)?;
+    Ok(metadata(exchange, &path[..end], budget)?.is_none())
 }
 
 /// A number at the start of a text, or zero. One that is too large is the nearest that is not.

@@ -11,10 +11,7 @@ use contract::{Budget, Exchange};
 use http::{base64, hex};
 use md5::{Digest, Md5};
 use sha1::Sha1;
-use std::ffi::OsStr;
-use std::fs;
 use std::net::IpAddr;
-use std::os::unix::ffi::OsStrExt;
 
 /// What is known while an expression is evaluated.
 pub(super) struct Evaluation<'e> {
@@ -98,12 +95,11 @@ impl<'e> Evaluation<'e> {
             _ if !variables::is_inside(self.exchange, text) => return Ok(false),
             _ => {}
         }
-        let path = OsStr::from_bytes(text);
-        let metadata = self.budget.timed(|| match test {
-            Test::Link => fs::symlink_metadata(path),
-            _ => fs::metadata(path),
-        })?;
-        Ok(metadata.is_ok_and(|metadata| match test {
+        let metadata = match test {
+            Test::Link => variables::link_metadata(text, self.budget)?,
+            _ => variables::metadata(self.exchange, text, self.budget)?,
+        };
+        Ok(metadata.is_some_and(|metadata| match test {
             Test::Directory => metadata.is_dir(),
             Test::File => metadata.is_file(),
             Test::FileWithContent => metadata.len() > 0,
@@ -140,12 +136,12 @@ impl<'e> Evaluation<'e> {
             Variable::Time(format) => variables::now(format),
             Variable::Filename => {
                 let path = path();
-                let end = self.budget.timed(|| variables::file_end(&path))?;
+                let end = variables::file_end(exchange, &path, self.budget)?;
                 path[..end].to_vec()
             }
             Variable::PathInfo => {
                 let path = path();
-                let end = self.budget.timed(|| variables::file_end(&path))?;
+                let end = variables::file_end(exchange, &path, self.budget)?;
                 path[end..].to_vec()
             }
             Variable::ContentType => exchange.response.content_type.as_deref().unwrap_or_default().to_vec(),
