@@ -1,8 +1,8 @@
 //! Accepts directives of `.htaccess` files that have no effect here.
 //!
 //! Most are about how Apache reads files, logs, runs programs, or uses HTTP/2. Three of them deserve a look: programs get
-//! the `Authorization` header even with `CGIPassAuth Off`, `H2EarlyHint` adds no hints, and the limits of `RLimit…` have to
-//! be set in the service that runs the programs.
+//! the `Authorization` header even with `CGIPassAuth Off` (`RequestHeader unset Authorization` hides it), `H2EarlyHint` adds
+//! no hints, and the limits of `RLimit…` have to be set in the service that runs the programs.
 //!
 //! nginx: none
 //!
@@ -78,7 +78,7 @@ const FILES: &str = "Has no effect: the server's configuration says how files ar
 const PROGRAMS: &str = "Has no effect: the service that runs the programs has such limits.";
 const PUSH: &str = "Has no effect: browsers no longer take pushed responses.";
 const BODIES: &str = "Has no effect: bodies of requests are not decompressed.";
-const CACHE: &str = "Has no effect: checked passwords are always cached.";
+const CACHE: &str = "Has no effect: a correct password is always remembered for a short time.";
 
 /// `AliasPreservePath On | Off`
 static ALIAS_PRESERVE_PATH: Directive<()> =

@@ -2,9 +2,9 @@
 //!
 //! The page for a status is a path of this server (an internal redirect), a named location, or a URL to which the
 //! client is redirected. A redirect has status 302, or the status after `=`, such as `=301`. With a path or a named
-//! location, the client gets the original status. `=200` sends another status; `=` alone sends the status of the page. The
-//! page is requested with GET. With `recursive_error_pages on`, an error while Fulmar answers with the error page can have
-//! an error page, too.
+//! location, the client gets the original status. `=200` sends another status; `=` alone sends the status of the page. A
+//! path is requested with GET (or HEAD); a named location keeps the method of the request. With `recursive_error_pages
+//! on`, an error while Fulmar answers with the error page can have an error page, too.
 //!
 //! ```file html/sorry.txt
 //! sorry
@@ -71,7 +71,7 @@ pub static ERROR_PAGE: Directive<Vec<ErrorPage>> = Directive::new("error_page", 
 pub static RECURSIVE_ERROR_PAGES: Directive<bool> = Directive::flag("recursive_error_pages")
     .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
     .default("off")
-    .help("Whether an error while an error page is made has an error page, too.");
+    .help("Whether an error of an error page has an error page, too.");
 
 /// Codes of the server's own, for which clients see 400 unless another status is given.
 const SENT_AS_BAD_REQUEST: std::ops::RangeInclusive<u16> = 494..=497;
