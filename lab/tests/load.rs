@@ -252,6 +252,53 @@ fn idle_connections_are_no_longer_opened_once_one_waits_in_vain() {
     assert!(waited >= 1 && waited + unsent == 900, "{point}");
 }
 
+/// A program that ends with the test, even with one that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The lab's own server echoes; then a server that answers otherwise, and one that echoes something else.
+#[test]
+fn messages_over_websockets_come_back() {
+    const FIELDS: [&str; 8] = [
+        "-k",
+        "-H",
+        "Connection: Upgrade",
+        "-H",
+        "Upgrade: websocket",
+        "-H",
+        "Sec-WebSocket-Key: x",
+        "--body",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let mut reference = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    reference.args(["reference", "--kind", "epoll", "--listen", "127.0.0.1:0", "--root", root]);
+    let mut reference = Running(reference.stdout(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(reference.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = format!("http://{}/", line.trim().strip_prefix("listening on ").unwrap());
+    for length in ["0", "125", "128", "70000"] {
+        let options = ["--json", "-n", "1003", "-c", "7", "-t", "2"];
+        let output = load(&[&options[..], &FIELDS, &[length, &url]].concat()).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let point = &document["points"][0];
+        assert_eq!((number(point, "/statuses/101"), number(point, "/failed/total")), (1003, 0), "{document}");
+        assert_eq!(number(point, "/connections"), 7, "{document}");
+    }
+    let refused = Server::start(|_| ok(10)).load(&["-n", "7"], &[&FIELDS[..], &["5"]].concat());
+    assert_eq!(number(&refused, "/failed/connect"), 7, "{refused}");
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n\u{1}\u{5}abcde";
+    let wrong =
+        Server::start(move |_| plain(switched, 0)).load(&["-n", "7"], &[&FIELDS[..], &["5"]].concat());
+    assert_eq!(number(&wrong, "/failed/malformed"), 7, "{wrong}");
+}
+
 #[test]
 fn connections_that_change_their_protocol_are_held() {
     let server = Server::start(|_| plain("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", 0));

@@ -32,7 +32,8 @@ pub struct Order {
     /// How many different requests there are: `{number}` stands for its number.
     pub numbers: Option<u32>,
     /// Bytes of content that each request brings along; it is a POST then. With the fields of gRPC they are one message,
-    /// which has its prefix besides.
+    /// which has its prefix besides. With those of a WebSocket, each request is a message of so many bytes, which comes
+    /// back.
     pub body_bytes: Option<u64>,
     /// Threads of the tool.
     pub threads: u32,
@@ -106,13 +107,39 @@ pub fn is_grpc(fields: &[String]) -> bool {
     fields.iter().any(|field| field.to_ascii_lowercase().replace(' ', "") == "content-type:application/grpc")
 }
 
+/// Whether requests with these fields open WebSockets.
+pub fn is_websocket(fields: &[String]) -> bool {
+    fields.iter().any(|field| field.to_ascii_lowercase().replace(' ', "") == "upgrade:websocket")
+}
+
 /// The content of a request with these fields: letters, so that a shift or a cut shows; of gRPC, one message of them
 /// that is not compressed.
 pub fn body(fields: &[String], length: u64) -> Vec<u8> {
-    let letters = (b'a'..=b'z').cycle().take(usize::try_from(length).unwrap_or(usize::MAX));
     let bytes = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     let prefix = if is_grpc(fields) { [&[0], bytes.as_slice()].concat() } else { Vec::new() };
-    prefix.into_iter().chain(letters).collect()
+    prefix.into_iter().chain(letters(length)).collect()
+}
+
+/// A message of a WebSocket client with so many letters, and the frame that echoes it. Frames of clients are masked, those
+/// of servers are not (RFC 6455, section 5).
+pub fn message_and_echo(length: u64) -> [Vec<u8>; 2] {
+    const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+    let head = |masked: u8| -> Vec<u8> {
+        let length_bytes = length.to_be_bytes();
+        let (mark, extended) = match length {
+            0..126 => (length_bytes[7], &length_bytes[8..]),
+            126..0x1_0000 => (126, &length_bytes[6..]),
+            _ => (127, &length_bytes[..]),
+        };
+        [&[0x82, mark | masked], extended].concat()
+    };
+    let masked = letters(length).zip(MASK.iter().cycle()).map(|(letter, mask)| letter ^ mask);
+    let message = head(0x80).into_iter().chain(MASK).chain(masked).collect();
+    [message, head(0).into_iter().chain(letters(length)).collect()]
+}
+
+fn letters(length: u64) -> impl Iterator<Item = u8> {
+    (b'a'..=b'z').cycle().take(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
 impl fmt::Display for ToolName {

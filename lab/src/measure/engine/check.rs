@@ -139,12 +139,21 @@ fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     }
     let path = &load.first_path(&running.found().contender.name);
     let mut connection = fetch::connect(running.address, load.tls.is_some())?;
-    let ask = |connection: &mut Connection| match load.body_bytes {
+    let is_websocket = order::is_websocket(&load.fields);
+    let ask = |connection: &mut Connection| match load.body_bytes.filter(|_| !is_websocket) {
         Some(length) => fetch::post(connection, path, &fields, &order::body(&load.fields, length)),
         None => fetch::get(connection, path, &fields),
     };
     let answer = ask(&mut connection)?;
     if load.expected_status() == 101 {
+        if let (Some(length), 101) = (load.body_bytes.filter(|_| is_websocket), answer.status) {
+            let [message, echo] = order::message_and_echo(length);
+            connection.get_mut().write_all(&message)?;
+            connection.get_mut().flush()?;
+            let mut back = vec![0; echo.len()];
+            connection.read_exact(&mut back).context("no echo of a message")?;
+            ensure!(back == echo, "a message comes back changed");
+        }
         return Ok((answer, true));
     }
     let second = ask(&mut connection);

@@ -1,6 +1,7 @@
 //! Answers as they arrive: where each begins and ends, and what the check of it needs. RFC 9112, sections 4 to 7.
 
 use std::fmt;
+use std::rc::Rc;
 
 /// The longest head, and the longest trailer section, that is read.
 const MAX_HEAD: usize = 64 * 1024;
@@ -36,6 +37,8 @@ pub(super) struct Reader {
     answer_head: u64,
     content: u64,
     partial: Vec<u8>,
+    /// Where messages are echoed: the frame that each echo has to be, and how much of the next one arrived.
+    echo: Option<(Rc<[u8]>, usize)>,
 }
 
 /// What the next byte belongs to.
@@ -70,16 +73,26 @@ struct Head {
 impl Reader {
     /// Whether a part of an answer has arrived.
     pub(super) fn is_within(&self) -> bool {
-        !matches!(self.state, State::Head) || !self.partial.is_empty()
+        let is_within_echo = self.echo.as_ref().is_some_and(|(_, arrived)| *arrived > 0);
+        !matches!(self.state, State::Head) || !self.partial.is_empty() || is_within_echo
     }
 
     /// Bytes of the part of an answer that has arrived.
     pub(super) fn arrived(&self) -> u64 {
-        self.answer_head + self.content
+        let echo = self.echo.as_ref().map_or(0, |(_, arrived)| *arrived);
+        self.answer_head + self.content + echo as u64
+    }
+
+    /// From now on, each answer is this frame.
+    pub(super) fn expect_echo(&mut self, echo: &Rc<[u8]>) {
+        self.echo = Some((Rc::clone(echo), 0));
     }
 
     /// Takes bytes up to the end of the answer: how many were used, and the answer if it is complete.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
+        if self.echo.is_some() {
+            return self.take_echo(bytes);
+        }
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
@@ -119,6 +132,21 @@ impl Reader {
         self.state = State::Head;
         (self.answer_head, self.content) = (0, 0);
         answer
+    }
+
+    fn take_echo(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
+        let Some((echo, arrived)) = &mut self.echo else { return Ok((0, None)) };
+        let used = bytes.len().min(echo.len() - *arrived);
+        if bytes[..used] != echo[*arrived..*arrived + used] {
+            return Err(Malformed("a message that is not the echo of the one sent"));
+        }
+        *arrived += used;
+        if *arrived < echo.len() {
+            return Ok((used, None));
+        }
+        *arrived = 0;
+        let content = echo.len() as u64;
+        Ok((used, Some(Answer { status: self.head.status, head: 0, content, keep_alive: true })))
     }
 
     fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Malformed> {

@@ -18,6 +18,8 @@ pub(super) enum Stage {
     Closed,
     Connecting,
     Handshaking,
+    /// The WebSocket is not open yet.
+    Upgrading,
     Open,
 }
 
@@ -120,6 +122,19 @@ impl Client {
         let sent = (before - self.unsent) as u64;
         let is_all = self.unsent == 0 || self.stage != Stage::Open;
         Ok((is_all && self.is_flushed, sent))
+    }
+
+    /// Asks for a WebSocket. The request is short, so a new connection takes all of it.
+    pub(super) fn upgrade(&mut self, request: &[u8]) -> io::Result<()> {
+        self.stage = Stage::Upgrading;
+        let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
+        if let Some(session) = &mut self.session {
+            session.queue(request)?;
+            self.is_flushed = session.flush(socket)?;
+        } else if rustix::net::send(socket, request, SendFlags::NOSIGNAL)? < request.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        Ok(())
     }
 
     /// Whether something is to be written.

@@ -30,6 +30,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, Args};
 
 pub use self::clients::ClientCounts;
+use crate::model::order;
+
 use self::crew::Control;
 use self::document::{Document, Point};
 use self::plan::{Plan, TlsPlan};
@@ -75,7 +77,8 @@ pub struct LoadArguments {
     /// Different requests: `{number}` in the URL and in fields stands for each number below this one, in a mixed order.
     #[arg(long)]
     numbers: Option<NonZeroU32>,
-    /// Bytes of content in each request, which makes it a POST.
+    /// Bytes of content in each request, which makes it a POST. With `-H "Upgrade: websocket"`: bytes of each message, which
+    /// has to come back.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(..=BODY_BYTES_MAX))]
     body: Option<u64>,
     /// Requests in flight on each connection.
@@ -184,11 +187,21 @@ impl LoadArguments {
         ensure!(pipeline == 1 || keep_alive, "--pipeline needs kept connections (-k)");
         ensure!(pipeline == 1 || !self.idle, "--pipeline: idle connections carry one request");
         ensure!(self.rate.is_none() || !self.idle, "-R: idle connections carry one request");
+        let message_bytes = self.body.filter(|_| order::is_websocket(&self.fields));
+        if message_bytes.is_some() {
+            ensure!(keep_alive && !self.idle, "messages over WebSockets need connections that are kept (-k)");
+            ensure!(
+                pipeline == 1 && self.numbers.is_none(),
+                "messages over WebSockets are equal, and one at a time"
+            );
+        }
+        let body = self.body.filter(|_| message_bytes.is_none());
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let threads = self.threads.map_or(u32::try_from(cores)?, NonZeroU32::get);
         Ok(Plan {
             address: target.resolve(self.ipv6, self.i_own_this_target)?,
-            request: plan::request(target, &self.fields, keep_alive, self.body)?,
+            request: plan::request(target, &self.fields, keep_alive, body)?,
+            message_bytes,
             numbers: self.numbers.map(NonZeroU32::get),
             tls: target.tls.then(|| TlsPlan { host: target.host.clone(), resume: self.tls_resume }),
             clients: 1,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::target::Target;
 use crate::model::numbers;
+use crate::model::order::message_and_echo;
 
 /// Copies of a pipelined request are written at once up to so many bytes.
 const BATCH: usize = 16 * 1024;
@@ -20,6 +21,9 @@ pub(super) struct Plan {
     pub(super) request: String,
     /// How many different requests there are, if they differ.
     pub(super) numbers: Option<u32>,
+    /// Where the request opens a WebSocket on which messages are sent: the bytes of each message, which are the requests
+    /// then.
+    pub(super) message_bytes: Option<u64>,
     /// TLS, if any.
     pub(super) tls: Option<TlsPlan>,
     /// Connections at once.
@@ -64,12 +68,19 @@ pub(super) struct TlsPlan {
 impl Plan {
     /// Bytes of a request.
     pub(super) fn request_length(&self) -> usize {
+        if let Some(length) = self.message_bytes {
+            return message_and_echo(length)[0].len();
+        }
         self.numbers.map_or(self.request.len(), |count| numbers::put(&self.request, 0, count).len())
     }
 
     /// Requests one after the other, as they are written: copies, some of which may be written at once, or all that
     /// differ.
     pub(super) fn batch(&self) -> Vec<u8> {
+        if let Some(length) = self.message_bytes {
+            let [message, _] = message_and_echo(length);
+            return message;
+        }
         let numbered = |count: u32| -> String {
             let requests = numbers::mixed(count).into_iter();
             requests.map(|number| numbers::put(&self.request, number, count)).collect()
@@ -145,6 +156,7 @@ pub(super) mod tests {
             address: ([127, 0, 0, 1], 80).into(),
             request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n".into(),
             numbers: None,
+            message_bytes: None,
             tls: None,
             clients: 1,
             threads: 1,

@@ -34,7 +34,7 @@ pub(super) enum Failure {
 }
 
 /// The status of a connection that speaks another protocol from then on.
-const SWITCHED: u16 = 101;
+pub(super) const SWITCHED: u16 = 101;
 
 /// Counts and times.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

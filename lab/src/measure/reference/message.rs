@@ -13,6 +13,8 @@ pub(super) struct Request<'a> {
     pub(super) length: usize,
     /// How many bytes of content follow. Only a POST has any.
     pub(super) content_length: u64,
+    /// The key of a request for a WebSocket.
+    pub(super) websocket_key: Option<&'a str>,
 }
 
 /// What the bytes that have come so far are.
@@ -58,6 +60,7 @@ fn request(head: &str, length: usize) -> Option<Parsed<'_>> {
     let mut keep_alive = is_1_1;
     let mut hosts = 0;
     let mut content_length = 0;
+    let (mut is_websocket, mut key) = (false, None);
     for line in lines {
         let (name, value) = line.split_once(':')?;
         let value = value.trim_matches([' ', '\t']);
@@ -73,6 +76,10 @@ fn request(head: &str, length: usize) -> Option<Parsed<'_>> {
             }
         } else if name.eq_ignore_ascii_case("content-length") {
             content_length = value.parse().ok()?;
+        } else if name.eq_ignore_ascii_case("upgrade") {
+            is_websocket = value.eq_ignore_ascii_case("websocket");
+        } else if name.eq_ignore_ascii_case("sec-websocket-key") {
+            key = Some(value);
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             // These servers do not read chunks, and chunks must not be parsed as requests.
             return Some(Parsed::Refused("413 Content Too Large"));
@@ -91,7 +98,8 @@ fn request(head: &str, length: usize) -> Option<Parsed<'_>> {
     if method != "POST" && content_length > 0 {
         return Some(Parsed::Refused("413 Content Too Large"));
     }
-    Some(Parsed::Request(Request { is_head, target, keep_alive, length, content_length }))
+    let websocket_key = key.filter(|_| is_websocket && is_1_1 && content_length == 0);
+    Some(Parsed::Request(Request { is_head, target, keep_alive, length, content_length, websocket_key }))
 }
 
 #[cfg(test)]
@@ -109,8 +117,14 @@ mod tests {
     fn requests() {
         let one = "GET /1k?x HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
         let length = one.len();
-        let expected =
-            Request { is_head: false, target: "/1k?x", keep_alive: true, length, content_length: 0 };
+        let expected = Request {
+            is_head: false,
+            target: "/1k?x",
+            keep_alive: true,
+            length,
+            content_length: 0,
+            websocket_key: None,
+        };
         assert_eq!(request(&format!("{one}GET")), expected);
         assert!(request("HEAD / HTTP/1.0\r\n\r\n").is_head);
         assert!(!request("GET / HTTP/1.0\r\n\r\n").keep_alive);

@@ -25,6 +25,7 @@ mod process;
 mod session;
 mod thread;
 mod uwsgi;
+mod websocket;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};

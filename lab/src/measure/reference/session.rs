@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use super::cache::{Cache, Entry};
 use super::fastcgi;
 use super::grpc::Calls;
-use super::message::{LIMIT_BYTES, Parsed, parse};
-use super::uwsgi;
+use super::message::{LIMIT_BYTES, Parsed, Request, parse};
+use super::{uwsgi, websocket};
 
 /// A connection with what was read and not answered, and what was answered and not sent.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Session {
     unread: u64,
     /// What is answered then.
     owed: Option<Owed>,
+    /// Whether the connection is a WebSocket.
+    is_websocket: bool,
     /// The calls of a connection of gRPC.
     calls: Option<Box<Calls>>,
 }
@@ -109,6 +111,7 @@ impl Session {
             is_last: false,
             unread: 0,
             owed: None,
+            is_websocket: false,
             calls: None,
         })
     }
@@ -157,6 +160,7 @@ impl Session {
     /// Prepares the answer to the next request, if it has come wholly.
     fn answer(&mut self, worker: &mut Worker) -> bool {
         match worker.protocol {
+            Protocol::Http if self.is_websocket => self.echo(),
             Protocol::Http => self.answer_http(worker),
             Protocol::FastCgi => self.answer_fastcgi(worker.cache),
             Protocol::Grpc => self.answer_grpc(),
@@ -185,10 +189,32 @@ impl Session {
         true
     }
 
-    /// Takes the head of the next request, if it has come wholly. Fails where the answer is ready that refuses it.
+    /// Echoes all messages that are complete.
+    fn echo(&mut self) -> bool {
+        self.sent = 0;
+        self.head.clear();
+        let echoed = websocket::echo(&self.input, &mut self.head);
+        self.input.drain(..echoed.used);
+        self.is_last = echoed.is_over;
+        self.is_last || !self.head.is_empty()
+    }
+
+    /// Takes the head of the next request, if it has come wholly. Fails where the answer is ready that refuses it, or that
+    /// opens a WebSocket.
     fn parse(&mut self, worker: &mut Worker) -> Result<Option<Owed>, ()> {
         let (owed, length, content_length) = match parse(&self.input) {
             Parsed::Partial => return Ok(None),
+            Parsed::Request(Request { websocket_key: Some(key), length, .. }) => {
+                let head = websocket::head(key);
+                self.input.drain(..length);
+                self.is_websocket = true;
+                self.sent = 0;
+                self.head.clear();
+                for part in [&head, worker.date(), "Connection: Upgrade\r\n\r\n"] {
+                    self.head.extend_from_slice(part.as_bytes());
+                }
+                return Err(());
+            }
             Parsed::Request(request) => {
                 let entry = worker.cache.find(request.target).unwrap_or(&worker.cache.missing);
                 let owed = Owed { entry, is_head: request.is_head, keep_alive: request.keep_alive };

@@ -79,6 +79,12 @@ impl Tool {
         if order::is_grpc(&order.fields) && self.name != ToolName::H2load {
             return Some(format!("{} is not asked to call by gRPC", self.name));
         }
+        if order.body_bytes.is_some()
+            && order::is_websocket(&order.fields)
+            && self.name != ToolName::FulmarLab
+        {
+            return Some(format!("{} is not asked to send messages over WebSockets", self.name));
+        }
         (self.refuses)(order).map(str::to_owned)
     }
 }

@@ -10,7 +10,7 @@ use super::{Thread, elapsed_ns};
 use crate::measure::load::answer::Answer;
 use crate::measure::load::client::{Flight, Stage};
 use crate::measure::load::socket;
-use crate::measure::load::tally::Failure;
+use crate::measure::load::tally::{Failure, SWITCHED};
 use crate::measure::load::tls::Tls;
 
 impl Thread<'_> {
@@ -73,7 +73,7 @@ impl Thread<'_> {
     fn connected(&mut self, at: usize) {
         let client = &mut self.clients[at];
         match self.tls.as_ref().map(Tls::session) {
-            None => self.opened(at),
+            None => self.encrypted(at),
             Some(Ok(session)) => {
                 client.session = Some(Box::new(session));
                 client.stage = Stage::Handshaking;
@@ -81,6 +81,15 @@ impl Thread<'_> {
                 self.write(at);
             }
             Some(Err(why)) => self.no_connection(at, &why),
+        }
+    }
+
+    /// The connection can carry requests, once it is a WebSocket if it has to be one.
+    fn encrypted(&mut self, at: usize) {
+        if self.plan.message_bytes.is_none() {
+            self.opened(at);
+        } else if let Err(why) = self.clients[at].upgrade(self.plan.request.as_bytes()) {
+            self.no_connection(at, &why);
         }
     }
 
@@ -105,7 +114,7 @@ impl Thread<'_> {
             return self.fail(at, if is_new { Failure::Connect } else { Failure::Reset });
         };
         self.tally.request_bytes += bytes;
-        if is_all && client.stage == Stage::Handshaking {
+        if is_all && client.stage != Stage::Open {
             // The server's turn.
         } else if is_all {
             self.now_ns = elapsed_ns(self.zero);
@@ -173,7 +182,7 @@ impl Thread<'_> {
             let wants_write = session.wants_write();
             client.is_flushed &= !wants_write;
             if was_handshaking && !session.is_handshaking() {
-                self.opened(at);
+                self.encrypted(at);
             } else if wants_write {
                 self.write(at);
             }
@@ -217,6 +226,9 @@ impl Thread<'_> {
         if (200..300).contains(&answer.status) && self.length.is_none() {
             self.length = Some(self.shared.expect(answer.content));
         }
+        if self.clients[at].stage == Stage::Upgrading {
+            return self.upgraded(at, answer.status);
+        }
         self.tally.answer(answer, self.length.unwrap_or_default());
         (self.answered_ns, self.settled_ns) = (self.now_ns, self.now_ns);
         self.is_refused = false;
@@ -246,6 +258,17 @@ impl Thread<'_> {
             self.work(at);
         }
         goes_on
+    }
+
+    /// The server answered the request for a WebSocket: whether the connection goes on.
+    fn upgraded(&mut self, at: usize, status: u16) -> bool {
+        if status != SWITCHED {
+            self.no_connection(at, &format!("status {status} instead of {SWITCHED}"));
+            return false;
+        }
+        self.clients[at].reader.expect_echo(&self.echo);
+        self.opened(at);
+        self.clients[at].stage == Stage::Open
     }
 
     /// The server ended the connection.

@@ -5,6 +5,7 @@ mod connection;
 use std::collections::VecDeque;
 use std::mem;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +20,7 @@ use super::client::{Client, Stage};
 use super::plan::Plan;
 use super::tally::{Failure, Tally};
 use super::tls::Tls;
+use crate::model::order::message_and_echo;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 64 * 1024;
@@ -41,6 +43,8 @@ pub(super) struct Thread<'a> {
     epoll: OwnedFd,
     tls: Option<Tls>,
     batch: &'a [u8],
+    /// What comes back for a message of a WebSocket.
+    echo: Rc<[u8]>,
     request_length: usize,
     clients: Vec<Client>,
     /// Clients without a request.
@@ -77,6 +81,9 @@ impl<'a> Thread<'a> {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             tls: plan.tls.as_ref().map(Tls::new).transpose()?,
             batch,
+            echo: plan
+                .message_bytes
+                .map_or_else(Default::default, |length| message_and_echo(length)[1].as_slice().into()),
             request_length,
             clients: clients(plan, batch.len() / request_length.max(1), request_length),
             parked: VecDeque::new(),
