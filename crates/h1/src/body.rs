@@ -49,11 +49,12 @@ impl BodyDecoder {
         }
     }
 
-    /// The fields after the last chunk, so far.
+    /// The fields after the last chunk, so far, where the decoder keeps them. [`BodyDecoder::new`] makes one that does
+    /// not.
     pub fn trailers(&self) -> Option<&Fields> {
         match self {
             BodyDecoder::Length(_) => None,
-            BodyDecoder::Chunked(decoder) => Some(decoder.trailers()),
+            BodyDecoder::Chunked(decoder) => decoder.trailers(),
         }
     }
 

@@ -32,28 +32,38 @@ pub enum Chunk {
 
 /// How many bytes of framing a body may have beyond what its chunks pay for: each pays for sixteen
 /// bytes, and for two with every byte of its content.
-const OVERHEAD_LIMIT: u64 = 16 * 1024;
+const OVERHEAD_LIMIT: u32 = 16 * 1024;
 
 /// How many bytes a trailer section may have.
 const TRAILER_LIMIT: usize = 16 * 1024;
 
 /// More digits than a 64-bit size needs have no use but to be read differently.
-const SIZE_DIGITS: u64 = 16;
+const SIZE_DIGITS: u32 = 16;
 
 /// A resumable decoder of one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkDecoder {
     state: State,
+    keeps_trailers: bool,
+    /// Bytes of the line with the chunk's size, so far.
+    line_length: u32,
+    overhead: u32,
     /// The size of the chunk, then what is left of it.
     size: u64,
-    /// Bytes of the line with the chunk's size, so far.
-    line_length: u64,
-    overhead: u64,
     received: u64,
     limit: u64,
-    trailer_length: usize,
-    trailer_line: Vec<u8>,
-    trailers: Fields,
+    /// Boxed, because few bodies have trailers and decoders are moved often.
+    trailer_section: Option<Box<TrailerSection>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct TrailerSection {
+    /// How many bytes were read.
+    length: usize,
+    /// The line that is not complete yet.
+    line: Vec<u8>,
+    /// The fields that are kept.
+    fields: Fields,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,25 +75,31 @@ enum State {
     DataCr,
     DataLf,
     Trailer,
+    EndLf,
     End,
 }
 
 const INVALID: HeadError = HeadError::bad("client sent invalid chunked body");
 
 impl ChunkDecoder {
-    /// A decoder at the start of a body of at most `limit` bytes of content.
+    /// A decoder at the start of a body of at most `limit` bytes of content. It checks the trailer section and discards
+    /// its fields.
     pub fn new(limit: u64) -> ChunkDecoder {
         ChunkDecoder {
             state: State::Size,
-            size: 0,
+            keeps_trailers: false,
             line_length: 0,
             overhead: 0,
+            size: 0,
             received: 0,
             limit,
-            trailer_length: 0,
-            trailer_line: Vec::new(),
-            trailers: Fields::new(),
+            trailer_section: None,
         }
+    }
+
+    /// The same, but it keeps the fields of the trailer section.
+    pub fn keeping_trailers(limit: u64) -> ChunkDecoder {
+        ChunkDecoder { keeps_trailers: true, ..ChunkDecoder::new(limit) }
     }
 
     /// Reads on in `input`, which starts where the last call stopped consuming.
@@ -117,9 +133,10 @@ impl ChunkDecoder {
         }
     }
 
-    /// The trailer fields so far. They must not be merged into the head (RFC 9110, section 6.5.1).
-    pub fn trailers(&self) -> &Fields {
-        &self.trailers
+    /// The trailer fields so far, if they are kept and there is one. They must not be merged into the head (RFC 9110,
+    /// section 6.5.1).
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.trailer_section.as_deref().map(|section| &section.fields)
     }
 
     /// The state after one byte of framing.
@@ -135,6 +152,7 @@ impl ChunkDecoder {
             (State::DataCr, b'\r') => Ok(State::DataLf),
             (State::DataLf, b'\n') => Ok(State::Size),
             (State::Trailer, _) => self.step_trailer(byte),
+            (State::EndLf, b'\n') => Ok(State::End),
             _ => Err(INVALID),
         }
     }
@@ -161,7 +179,9 @@ impl ChunkDecoder {
 
     fn end_size_line(&mut self) -> Result<State, HeadError> {
         let paid = self.size.saturating_mul(2).saturating_add(16);
-        self.overhead = (self.overhead + self.line_length).saturating_sub(paid);
+        let overhead = u64::from(self.overhead + self.line_length).saturating_sub(paid);
+        // Not larger than the sum of two numbers of 32 bits that were checked against the limit.
+        self.overhead = u32::try_from(overhead).unwrap_or(u32::MAX);
         self.line_length = 0;
         if self.size == 0 {
             return Ok(State::Trailer);
@@ -177,23 +197,27 @@ impl ChunkDecoder {
     }
 
     fn step_trailer(&mut self, byte: u8) -> Result<State, HeadError> {
-        self.trailer_length += 1;
-        if self.trailer_length > TRAILER_LIMIT {
+        if byte == b'\r' && self.trailer_section.as_ref().is_none_or(|section| section.line.is_empty()) {
+            return Ok(State::EndLf);
+        }
+        let TrailerSection { length, line, fields } = &mut **self.trailer_section.get_or_insert_default();
+        *length += 1;
+        if *length > TRAILER_LIMIT {
             return Err(HeadError::bad("client sent too large trailer section"));
         }
         if byte != b'\n' {
-            self.trailer_line.push(byte);
+            line.push(byte);
             return Ok(State::Trailer);
         }
-        let line = self.trailer_line.strip_suffix(b"\r").ok_or(INVALID)?;
-        if line.is_empty() {
-            return Ok(State::End);
-        }
-        let field = parse_field(line, true).ok_or(INVALID)?;
+        let field = line.strip_suffix(b"\r").and_then(|line| parse_field(line, true)).ok_or(INVALID)?;
         if !field.odd {
-            self.trailers.push(field.name, field.value).map_err(|_| INVALID)?;
+            // It checks the value, too.
+            fields.push(field.name, field.value).map_err(|_| INVALID)?;
         }
-        self.trailer_line.clear();
+        if !self.keeps_trailers {
+            fields.clear();
+        }
+        line.clear();
         Ok(State::Trailer)
     }
 }
@@ -361,11 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_kept_and_bounded() {
-        let mut decoder = ChunkDecoder::new(u64::MAX);
+    fn trailers_are_kept_if_wanted_and_bounded() {
         let input = b"0\r\nA: 1\r\nB.c: 2\r\nD_e: 3\r\n\r\n";
+        let mut decoder = ChunkDecoder::new(u64::MAX);
         assert_eq!(decoder.decode(input), Ok(Chunk::End { consumed: input.len() }));
-        let names: Vec<_> = decoder.trailers().iter().map(|field| field.name.to_vec()).collect();
+        assert!(decoder.trailers().unwrap().is_empty());
+        let mut decoder = ChunkDecoder::keeping_trailers(u64::MAX);
+        assert_eq!(decoder.decode(input), Ok(Chunk::End { consumed: input.len() }));
+        let names: Vec<_> = decoder.trailers().unwrap().iter().map(|field| field.name.to_vec()).collect();
         assert_eq!(names, [b"A".to_vec(), b"D_e".to_vec()]);
         let section = |lines: usize| format!("0\r\n{}\r\n", "A: b\r\n".repeat(lines));
         assert_eq!(decode_text(&section(2700)), Ok(Some(String::new())));

@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use crate::bytes::trim;
 use crate::line::parse_field;
-use crate::{BodyDecoder, BodyLength, Chunk, HeadError};
+use crate::{BodyDecoder, Chunk, ChunkDecoder, HeadError};
 
 /// The head of a response as it came.
 #[derive(Clone, Debug)]
@@ -290,15 +290,12 @@ pub enum ResponseDecoder {
 impl ResponseDecoder {
     /// A decoder at the start of the content.
     pub fn new(length: ResponseLength) -> ResponseDecoder {
-        let delimited = |length| BodyDecoder::new(length, u64::MAX).map(ResponseDecoder::Delimited);
-        let decoder = match length {
-            ResponseLength::None => delimited(BodyLength::None),
-            ResponseLength::Length(length) => delimited(BodyLength::Length(length)),
-            ResponseLength::Chunked => delimited(BodyLength::Chunked),
-            ResponseLength::UntilClose => Ok(ResponseDecoder::UntilClose),
-        };
-        // No length is over that limit.
-        decoder.unwrap_or(ResponseDecoder::UntilClose)
+        ResponseDecoder::Delimited(match length {
+            ResponseLength::None => BodyDecoder::Length(0),
+            ResponseLength::Length(length) => BodyDecoder::Length(length),
+            ResponseLength::Chunked => BodyDecoder::Chunked(ChunkDecoder::keeping_trailers(u64::MAX)),
+            ResponseLength::UntilClose => return ResponseDecoder::UntilClose,
+        })
     }
 
     /// Reads on in `input`, which starts where the last call stopped consuming.

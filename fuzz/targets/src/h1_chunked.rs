@@ -23,7 +23,7 @@ enum Outcome {
 }
 
 fn decode(body: &[u8], cuts: impl Iterator<Item = usize>) -> Outcome {
-    let mut decoder = ChunkDecoder::new(LIMIT);
+    let mut decoder = ChunkDecoder::keeping_trailers(LIMIT);
     let mut content = Vec::new();
     let mut at = 0;
     for cut in cuts {
@@ -44,7 +44,7 @@ fn decode(body: &[u8], cuts: impl Iterator<Item = usize>) -> Outcome {
                     break;
                 }
                 Ok(Chunk::End { consumed }) => {
-                    let trailers = decoder.trailers().iter().collect::<Vec<_>>();
+                    let trailers = decoder.trailers().map(|trailers| trailers.iter().collect::<Vec<_>>());
                     let trailers = format!("{trailers:?}");
                     return Outcome::Ended { consumed: at + consumed, content, trailers };
                 }
