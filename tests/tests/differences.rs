@@ -1,5 +1,5 @@
-//! Where Fulmar differs from nginx on purpose: each row says why, and what both answer. A row that both
-//! answer alike fails, so that this list stays true.
+//! Where Fulmar deliberately differs from nginx. Each row has the reason and the answers of both servers. A row fails if
+//! both servers answer in the same way, so that this list stays true.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -26,19 +26,19 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "400 closed",
     },
     Difference {
-        reason: "a lone CR is a line's end to some (section 2.2)",
+        reason: "some parsers take a lone CR as the end of the line (section 2.2)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nX: a\r\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "two spaces in a request line leave open where the target starts (section 3)",
+        reason: "with two spaces in a request line, the start of the target is ambiguous (section 3)",
         input: "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "a space behind the version leaves open where the target ends (section 3)",
+        reason: "with a space after the version, the end of the target is ambiguous (section 3)",
         input: "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
@@ -50,85 +50,85 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "400 closed",
     },
     Difference {
-        reason: "a field line without a colon is no field line (section 5)",
+        reason: "a line without a colon is not a header line (section 5)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "what stands in brackets is an address (RFC 3986, section 3.2.2)",
+        reason: "brackets of a host must contain an address (RFC 3986, section 3.2.2)",
         input: "GET / HTTP/1.1\r\nHost: [zz]\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "an expectation that cannot be met is reported, not dropped (RFC 9110, section 10.1.1)",
+        reason: "the server reports an expectation that it cannot meet (RFC 9110, section 10.1.1)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: something\r\nConnection: close\r\n\r\n",
         nginx: "200 closed",
         fulmar: "417 closed",
     },
     Difference {
-        reason: "not every client and proxy of HTTP/1.0 agrees that a GET has a body, so none follows it",
+        reason: "parsers of HTTP/1.0 disagree whether a GET request has a body, so the connection closes",
         input: "GET / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx",
         nginx: "200 kept",
         fulmar: "200 closed",
     },
     Difference {
-        reason: "a connection announced as kept is kept, also after a precondition failed",
+        reason: "a response that announces keep-alive keeps the connection, also if a precondition failed",
         input: "GET /f.txt HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\n\r\n",
         nginx: "412 closed",
         fulmar: "412 kept",
     },
     Difference {
-        reason: "a refused request gets a status, also where the client may be one of HTTP/0.9",
+        reason: "a rejected request gets a status, even if the client may speak HTTP/0.9",
         input: "GET /%\r\n",
         nginx: "0 closed",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "who expects to be asked for a body that is not there need not be asked (RFC 9110, section 10.1.1)",
+        reason: "the server need not send 100 to a client without a body (RFC 9110, section 10.1.1)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
         nginx: "100 200 closed",
         fulmar: "200 closed",
     },
     Difference {
-        reason: "an option of Connection is a whole word (section 7.6.1)",
+        reason: "`closed` is another option of `Connection` than `close` (RFC 9110, section 7.6.1)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nConnection: closed\r\n\r\n",
         nginx: "200 closed",
         fulmar: "200 kept",
     },
     Difference {
-        reason: "what starts with a percent sign is an encoded octet (RFC 3986, section 3.2.2)",
+        reason: "two hex digits must follow a percent sign (RFC 3986, section 3.2.2)",
         input: "GET / HTTP/1.1\r\nHost: %a\r\n\r\n",
         nginx: "200 kept",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "no transfer coding has such a name (section 7)",
+        reason: "no transfer coding has this name (section 7)",
         input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;x\r\n\r\n0\r\n\r\n",
         nginx: "501 closed",
         fulmar: "400 closed",
     },
     Difference {
-        reason: "close counts, whatever else Connection says (section 9.6)",
+        reason: "`close` has precedence over other options of `Connection` (section 9.6)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n",
         nginx: "200 kept",
         fulmar: "200 closed",
     },
     Difference {
-        reason: "whitespace around a value is not part of it, tabs included (section 5)",
+        reason: "spaces and tabs around a value are not part of the value (section 5)",
         input: "GET / HTTP/1.1\r\nHost:\ta\r\nConnection: close\r\n\r\n",
         nginx: "400 closed",
         fulmar: "200 closed",
     },
     Difference {
-        reason: "a target may name the hosts that Host may name (RFC 3986, section 3.2.2)",
+        reason: "a host in the request target follows the same rules as `Host` (RFC 3986, section 3.2.2)",
         input: "GET http://h_x/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         nginx: "400 closed",
         fulmar: "200 closed",
     },
     Difference {
-        reason: "what is meant by a date with a day of one digit is not open",
+        reason: "a date with a day of one digit is unambiguous",
         input: "GET /f.txt HTTP/1.1\r\nHost: a\r\nIf-Unmodified-Since: Sat, 1 Jan 2050 00:00:00 GMT\r\n\r\n",
         nginx: "412 closed",
         fulmar: "200 kept",
@@ -173,7 +173,7 @@ fn are_as_stated() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Reason: a value with CR LF in it would let a client write the response's fields.
+/// Reason: a value that contains CR LF would let a client add headers to the response.
 #[test]
 fn decoded_line_ends_stay_out_of_fields() {
     let site = Site::new(
@@ -202,7 +202,8 @@ fn decoded_line_ends_stay_out_of_fields() {
     }
 }
 
-/// Reason: a text is evaluated from left to right, once; nginx measures it first, and its tables match while it does.
+/// Reason: Fulmar evaluates a text once, from left to right. nginx first computes its length, and the patterns of a
+/// `map` change the captures meanwhile.
 #[test]
 fn captures_are_what_they_were_when_the_text_reached_them() {
     let site = Site::new(
@@ -219,17 +220,17 @@ fn captures_are_what_they_were_when_the_text_reached_them() {
     assert_eq!(told(&fulmar), "[atbbb]");
     fulmar.stop();
     if have_nginx() {
-        // Where the capture is longer than it was, nginx has no room for the text.
+        // nginx has too little memory for the text if a capture became longer.
         let nginx = site.start(Server::Nginx);
         assert_ne!(told(&nginx), "[atbbb]", "nginx no longer differs");
         drop(nginx);
     }
 }
 
-/// Reason: a location without a slash at its end leaves `..` to the name of a directory, and what is joined to
-/// it climbs out of the alias.
+/// Reason: for a location without a final slash, a request such as `/files../x` would lead out of the directory of its
+/// `alias`.
 #[test]
-fn aliases_hold() {
+fn aliases_are_not_left() {
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; location /files { alias %%ROOT%%/files/; } }")
         .file("files/f.txt", "inside\n")
         .file("above.txt", "above\n");
@@ -245,7 +246,7 @@ fn aliases_hold() {
     }
 }
 
-/// Reason: white space around a value is blanks and tabs (RFC 9110, section 5.5).
+/// Reason: spaces and tabs around a value are not part of the value (RFC 9110, section 5.5).
 #[test]
 fn tabs_around_values() {
     let site = Site::new(r#"server { listen 127.0.0.1:%%PORT%%; return 200 "[$http_x]"; }"#);
@@ -263,7 +264,7 @@ fn tabs_around_values() {
 
 /// Reason: a response has one `Server` and one `Date` (RFC 9110, sections 6.6.1 and 10.2.4).
 #[test]
-fn fields_that_are_there_once() {
+fn server_and_date_are_sent_once() {
     let site = Site::new(
         r#"server { listen 127.0.0.1:%%PORT%%; add_header Server mine; add_header Date never; return 200; }"#,
     );
@@ -282,7 +283,7 @@ fn fields_that_are_there_once() {
     }
 }
 
-/// Reason: what is logged of a request is its own.
+/// Reason: the log line of a request shows that request's own variables.
 #[test]
 fn variables_that_a_logged_subrequest_computed() {
     let site = Site::new(
@@ -310,7 +311,7 @@ fn variables_that_a_logged_subrequest_computed() {
     }
 }
 
-/// Reason: what is no request is not counted as one.
+/// Reason: empty lines are not a request.
 #[test]
 fn line_ends_without_a_request() {
     let site = Site::new("client_header_timeout 100ms; server { listen 127.0.0.1:%%PORT%%; return 200; }");
@@ -328,9 +329,9 @@ fn line_ends_without_a_request() {
     }
 }
 
-/// Reason: what asks for the body is not a part of the answer.
+/// Reason: a 100 (Continue) is not part of the response.
 #[test]
-fn bytes_of_a_call_to_go_on() {
+fn bytes_of_100_continue() {
     let site = Site::new(
         r#"
         log_format sent $body_bytes_sent;
@@ -350,9 +351,9 @@ fn bytes_of_a_call_to_go_on() {
     }
 }
 
-/// Reason: statuses that Fulmar itself answers with have a reason phrase and a page.
+/// Reason: every status that Fulmar sends has a reason phrase and a page.
 #[test]
-fn reasons() {
+fn reason_phrases() {
     let site = Site::new(
         "server { listen 127.0.0.1:%%PORT%%; location /417 { return 417; } location /425 { return 425; } }",
     );
@@ -368,7 +369,7 @@ fn reasons() {
     }
 }
 
-/// Reason: a chunked request has no length, and that nobody wanted its body does not give it one.
+/// Reason: a chunked request has no `Content-Length`, whether its body is read or not.
 #[test]
 fn length_of_chunked_requests() {
     let site = Site::new(r#"server { listen 127.0.0.1:%%PORT%%; return 200 "[$content_length]"; }"#);
@@ -385,7 +386,7 @@ fn length_of_chunked_requests() {
     }
 }
 
-/// Reason: browsers that replaced short error pages by their own are gone (`msie_padding`).
+/// Reason: browsers no longer replace short error pages with their own (`msie_padding`).
 #[test]
 fn padding() {
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 404; }");
@@ -401,9 +402,9 @@ fn padding() {
     }
 }
 
-/// Reason: a client that has said all that it wanted to say still waits for the answer.
+/// Reason: a client that closes its sending side still waits for the response.
 #[test]
-fn clients_that_end_their_side() {
+fn clients_that_close_their_sending_side() {
     const LENGTH: usize = 32 << 20;
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; sendfile on; }");
     std::fs::File::create(site.root().join("large")).unwrap().set_len(LENGTH as u64).unwrap();
@@ -412,7 +413,7 @@ fn clients_that_end_their_side() {
         let mut stream = TcpStream::connect(running.address()).unwrap();
         stream.write_all(b"GET /large HTTP/1.0\r\n\r\n").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        // The buffers of the system are full, and the server has noticed the end.
+        // Now the system's buffers are full, and the server has seen the end of the client's data.
         wait::pause(Duration::from_millis(300));
         let received = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_or(0);
         running.stop();
@@ -424,9 +425,9 @@ fn clients_that_end_their_side() {
     }
 }
 
-/// Reason: what a configuration says is done, where nginx gives up.
+/// Reason: the configuration is valid, so the client gets the response that it describes. nginx sends none, or 500.
 #[test]
-fn answers_in_place_of_none() {
+fn responses_where_nginx_gives_up() {
     let site = Site::new(
         r#"
         server {
@@ -446,7 +447,7 @@ fn answers_in_place_of_none() {
         let running = site.start(server);
         let statuses = ["/status", "/ifs/f?a=1&b=1"]
             .map(|path| running.ask(&format!("GET {path}\nConnection: close")).statuses());
-        // nginx calls an alert what it gives up for.
+        // nginx logs an alert for these requests; `stop` would fail because of it.
         drop(running);
         statuses
     };
@@ -456,7 +457,7 @@ fn answers_in_place_of_none() {
     }
 }
 
-/// Reason: an empty URI has no last byte; nginx looks at the one in front of it in memory, the alias's.
+/// Reason: an empty URI has no last byte. nginx reads the byte before the URI in memory, which belongs to the `alias`.
 #[test]
 fn empty_uris() {
     let site = Site::new(
@@ -488,9 +489,9 @@ fn empty_uris() {
     }
 }
 
-/// Reason: what the server answers is logged as it was, also once the connection waits for the next request.
+/// Reason: the log shows the response as it was sent, although the connection already waits for the next request.
 #[test]
-fn logged_when_the_request_has_ended() {
+fn logged_as_sent() {
     let site = Site::new(
         r#"
         log_format kept "$sent_http_connection $request_length";
@@ -511,7 +512,7 @@ fn logged_when_the_request_has_ended() {
     }
 }
 
-/// Reason: plain text around or within compressed content leaves nothing that can be read.
+/// Reason: plain text in compressed content makes the content unreadable.
 #[test]
 fn compressed_content_that_would_be_changed() {
     let parts = ["--with-http_addition_module", "--with-http_sub_module", "--with-http_gzip_static_module"];
@@ -543,8 +544,8 @@ fn compressed_content_that_would_be_changed() {
     assert_eq!(texts(Server::Nginx), ["top compressed", "dispressed"], "nginx no longer differs");
 }
 
-/// Reason: a cache has to know that a page comes in two forms, whichever it meets first; parts of files are on offer as
-/// they are of all others. A coding is named where it is, whatever stands in front of it, with nginx's own reader.
+/// Reasons: a cache must know that a page has two forms, whichever form it gets first. Ranges are served as for other
+/// files. `brx` is not `br`, as nginx itself reads `gzipx`.
 #[test]
 fn files_compressed_with_brotli_beforehand() {
     let Some(nginx) = nginx_with(&["ngx_http_brotli_static_module", "ngx_http_brotli_filter_module"]) else {
@@ -588,7 +589,7 @@ fn summary(answer: &Answer) -> String {
 }
 
 #[test]
-fn what_is_compressed() {
+fn compression_by_accept_encoding_and_type() {
     let site = Site::new(
         r#"
         gzip on;
@@ -625,7 +626,7 @@ fn what_is_compressed() {
     }
 }
 
-/// Reason: a 204 has no content, so that it has no length either (RFC 9110, section 8.6).
+/// Reason: a 204 has no content, so it has no `Content-Length` (RFC 9110, section 8.6).
 #[test]
 fn length_of_no_content() {
     let origin = Origin::start(|_| raw("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", After::Keep));
@@ -645,7 +646,7 @@ fn length_of_no_content() {
     }
 }
 
-/// Reason: `Host` is best the first field (RFC 9110, section 7.2); nginx 1.31.5 does so, too.
+/// Reason: `Host` should be the first header (RFC 9110, section 7.2). nginx 1.31.5 does the same.
 #[test]
 fn host_is_the_first_field() {
     let origin = Origin::start(|asked| ok(&asked.text));
