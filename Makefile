@@ -163,6 +163,7 @@ deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.de
 RELEASE := target/release-artifacts
 VERSION = $$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 MUSL := $(shell uname -m)-unknown-linux-musl
+STATIC := fulmar-$(VERSION)-$(MUSL)
 OCI_ARCHITECTURE := $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
 
 release: deb musl ## All files of a release in target/release-artifacts: deb, rpm, static program, image, bill of materials, checksums.
@@ -172,9 +173,11 @@ release: deb musl ## All files of a release in target/release-artifacts: deb, rp
 	cp target/debian/*_$(VERSION)-1_*.deb $(RELEASE)
 	cargo generate-rpm --package crates/fulmar --output $(RELEASE)
 	CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --release --locked --package fulmar --target $(MUSL)
-	strip -o $(RELEASE)/fulmar target/$(MUSL)/release/fulmar
-	packaging/image.sh $(RELEASE)/fulmar $(VERSION) $(OCI_ARCHITECTURE) $(RELEASE)/fulmar-$(VERSION)-image.tar
-	tar -C $(RELEASE) -czf $(RELEASE)/fulmar-$(VERSION)-$(MUSL).tar.gz --remove-files fulmar
+	mkdir $(RELEASE)/$(STATIC)
+	strip -o $(RELEASE)/$(STATIC)/fulmar target/$(MUSL)/release/fulmar
+	cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md packaging/fulmar.8 packaging/fulmar.conf.5 $(RELEASE)/$(STATIC)
+	packaging/image.sh $(RELEASE)/$(STATIC)/fulmar $(VERSION) $(OCI_ARCHITECTURE) $(RELEASE)/fulmar-$(VERSION)-image.tar
+	tar -C $(RELEASE) --owner=root --group=root -czf $(RELEASE)/$(STATIC).tar.gz --remove-files $(STATIC)
 	cargo cyclonedx --manifest-path crates/fulmar/Cargo.toml --format json --target $(MUSL) --override-filename fulmar.cdx
 	sed 's|file://$(CURDIR)/||g' crates/fulmar/fulmar.cdx.json > $(RELEASE)/fulmar-$(VERSION).cdx.json
 	find crates fuzz lab tests xtask -name fulmar.cdx.json -delete

@@ -1,4 +1,4 @@
-//! Certificates that come by themselves, from Pebble.
+//! Automatic certificates, from Pebble.
 
 mod authorities;
 mod domains;

@@ -1,4 +1,4 @@
-//! `fulmar certificates`: the certificates that come by themselves, and how long they are valid.
+//! `fulmar certificates`: the automatic certificates, and how long they are valid.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

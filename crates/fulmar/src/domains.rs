@@ -1,4 +1,4 @@
-//! `--domain` of `fulmar serve` and `fulmar proxy`: names with a certificate that comes by itself.
+//! `--domain` of `fulmar serve` and `fulmar proxy`: names with an automatic certificate.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,14 +26,14 @@ const SERVICE_STATE: &str = "domains";
 /// Where certificates come from.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Source {
-    /// Get a certificate for this name from Let's Encrypt, whose terms of service you agree to, and listen on ports 443
-    /// and 80 of all addresses; may be given again
+    /// Get a certificate for this name from Let's Encrypt, whose terms of service you accept, and listen on ports 443 and
+    /// 80 of all addresses; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with = "tls")]
     domain: Vec<String>,
-    /// The directory of another authority with ACME, whose terms of service you agree to
+    /// The ACME directory of another authority, whose terms of service you accept
     #[arg(long, value_name = "URL", default_value = LETS_ENCRYPT, hide_default_value = true, requires = "domain", value_parser = url)]
     authority: String,
-    /// What the certificate of the authority's server is checked against [default: the system's certificates]
+    /// The certificates that verify the authority's server [default: the system's certificates]
     #[arg(long, value_name = "FILE", requires = "domain")]
     authority_certificates: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
-//! `fulmar explain`: what would become of a request, and why, without a server.
+//! `fulmar explain`: how Fulmar would answer a request, and why, without a running server.
 //!
-//! The configuration is read as for a start, and the request goes its way through the pipeline of serving, watched.
-//! Nothing listens, nothing is logged or counted, and no other server is asked.
+//! The configuration is read as for a start, and the request runs through the pipeline of serving. No port is opened,
+//! nothing is logged or counted, and no other server is contacted.
 
 mod question;
 mod report;
@@ -27,10 +27,10 @@ use crate::subcommand::{self, Named};
 use question::Url;
 use report::Report;
 
-/// Tells what would become of a request: which server and location it comes to and why not to others, each rewrite,
-/// each file that is looked for, who refuses it, and the answer or the server that it would be passed to.
+/// Shows how Fulmar would answer a request: the server and the location that it chooses, and why; each rewrite; each
+/// file that it looks for; the rule that rejects the request; and the response, or the upstream server.
 ///
-/// The exit status is 0 if the request was explained, whatever its answer, and 1 if not.
+/// The exit status is 0 if the request was explained, whatever the response, and 1 if not.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fulmar explain", bin_name = "fulmar explain", version = server::VERSION)]
 pub(crate) struct Arguments {
@@ -49,17 +49,17 @@ struct Request {
     /// The method
     #[arg(short = 'X', value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// A field of the request; Host takes the place of the URL's
+    /// A header of the request; `Host` replaces the host of the URL
     #[arg(short = 'H', value_name = "FIELD")]
     fields: Vec<String>,
     /// The client's address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     from: IpAddr,
-    /// The address of ours that the request comes to [default: the first with the URL's port]
+    /// The server's address that receives the request [default: the first with the URL's port]
     #[arg(long, value_name = "ADDRESS")]
     at: Option<IpAddr>,
     /// The URL; `-` reads requests from the standard input, one a line: [-X METHOD] [-H FIELD] [--from ADDRESS]
-    /// [--at ADDRESS] URL, where quotes hold words together
+    /// [--at ADDRESS] URL. Write an argument with spaces in quotes
     #[arg(value_name = "URL")]
     url: String,
 }

@@ -14,7 +14,7 @@ use crate::subcommand;
 /// Formats files in nginx's language: one directive a line, four spaces for each level. Comments and words stay as they
 /// are written. Without --write the result goes to the standard output.
 ///
-/// The exit status is 0; 1 if --check found a file in another layout; 2 if a file cannot be read, parsed or written.
+/// The exit status is 0; 1 if --check found a file that would change; 2 if a file cannot be read, parsed or written.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar fmt", bin_name = "fulmar fmt", version = server::VERSION)]
 pub(crate) struct Arguments {

@@ -21,7 +21,7 @@ use crate::paths::Paths;
 use crate::subcommand::{self, Named};
 use crate::survey;
 
-/// Looks for traps in a configuration: what loads, and probably does not do what was meant. The rules are in
+/// Finds traps in a configuration: settings that load, but probably do not do what was meant. The rules are in
 /// docs/lint.md. Nothing is served, and no file is written.
 ///
 /// The exit status is 0; 1 if something was found that --deny names; 2 if the configuration cannot be read.
@@ -30,10 +30,10 @@ use crate::survey;
 pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// The least bad kind of finding that makes the exit status 1
+    /// The exit status is 1 if there is a finding of this level or worse
     #[arg(long, value_name = "LEVEL", default_value = "error")]
     deny: Deny,
-    /// A rule that is not applied; may be given again
+    /// A rule that is not applied; may be given several times
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
     /// Print a JSON object for each finding
@@ -44,11 +44,11 @@ pub(crate) struct Arguments {
 /// What makes the exit status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Deny {
-    /// What lets strangers do what they may not
+    /// Lets strangers do what they may not
     Error,
-    /// What does not do what it says, too
+    /// Does not do what it says
     Warn,
-    /// What could be better, too
+    /// Could be better
     Notice,
     /// Nothing
     Nothing,

@@ -38,7 +38,7 @@ pub(crate) struct Listening {
     port: Option<u16>,
     #[command(flatten)]
     source: Source,
-    /// Encrypt, with its own certificate that is made now
+    /// Encrypt with a self-signed certificate that is made at the start
     #[arg(long)]
     tls: bool,
     /// Show no requests

@@ -16,8 +16,8 @@ use crate::listening::{self, Door, Listening};
 /// Where the configuration is in memory.
 const CONF: &str = "/proxy.conf";
 
-/// Passes requests to another server over HTTP, WebSockets included, without buffering. Up to 20 requests a second are
-/// lines on the standard output, and the others a count. Ctrl-C stops it.
+/// Passes requests to another server over HTTP, WebSockets included, without buffering. Prints up to
+/// 20 requests a second, and counts the others. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar proxy", bin_name = "fulmar proxy", version = server::VERSION)]
 pub(crate) struct Arguments {

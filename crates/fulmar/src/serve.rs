@@ -25,8 +25,8 @@ const COMPRESSED: &str = "text/css text/javascript text/plain text/markdown text
     application/ld+json application/manifest+json application/geo+json application/wasm application/atom+xml \
     application/rss+xml application/xhtml+xml application/yaml image/svg+xml";
 
-/// Serves the files of a directory over HTTP. Directories without an index.html are listed. Up to 20 requests a second
-/// are lines on the standard output, and the others a count. Ctrl-C stops it.
+/// Serves the files of a directory over HTTP. Directories without an index.html are listed. Prints up to 20
+/// requests a second, and counts the others. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar serve", bin_name = "fulmar serve", version = server::VERSION)]
 pub(crate) struct Arguments {
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     directory: PathBuf,
     #[command(flatten)]
     listening: Listening,
-    /// Answer with index.html where there is no file, for applications that route in the browser
+    /// Answer with index.html if there is no file, for applications that route in the browser
     #[arg(long)]
     spa: bool,
 }

@@ -44,8 +44,8 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   -V             show the version and what is built in, in the words of nginx's configure
   -t             test the configuration
   -T             test the configuration and print all of its files
-  -q             while testing, print nothing but warnings and errors
-  -s signal      tell the running server: stop, quit, reopen, reload
+  -q             while testing, print only warnings and errors
+  -s signal      send a signal to the running server: stop, quit, reopen, reload
   -p prefix      where relative paths start
                  (default: {prefix}, with -c the directory of its file)
   -e file        error log until the configuration names one, or stderr
@@ -53,14 +53,14 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   -c file        configuration (default: {conf})
   -g directives  directives of the main level, read before the file
 
-  serve          a file server without configuration; see fulmar serve --help
-  proxy          passes requests to another server without configuration; see fulmar proxy --help
-  explain        what would become of a request, and why; see fulmar explain --help
-  lint           traps in a configuration; see fulmar lint --help
-  fmt            configuration files in one layout; see fulmar fmt --help
-  cache          responses that are kept; see fulmar cache --help
-  certificates   certificates that come by themselves; see fulmar certificates --help
-  completions    a script with which a shell completes flags and commands
+  serve          serves a directory without a configuration; see fulmar serve --help
+  proxy          passes requests to another server without a configuration; see fulmar proxy --help
+  explain        shows how Fulmar would answer a request, and why; see fulmar explain --help
+  lint           finds traps in a configuration; see fulmar lint --help
+  fmt            formats configuration files; see fulmar fmt --help
+  cache          lists and removes cached responses; see fulmar cache --help
+  certificates   lists automatic certificates; see fulmar certificates --help
+  completions    prints a script that completes flags and commands in a shell
 ",
         version()
     )

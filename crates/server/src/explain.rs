@@ -1,5 +1,5 @@
-//! What would become of a request, and why: the way of serving without a connection, watched. Nothing is sent,
-//! logged or counted; files are only looked at, and no other server is asked.
+//! Explains how the server would answer a request, and why. The request runs through the same pipeline as in serving, but
+//! without a connection. Nothing is sent, logged or counted. Files are only read, and no other server is contacted.
 
 mod choice;
 
@@ -37,7 +37,7 @@ pub struct Question {
     pub is_encrypted: bool,
 }
 
-/// What would become of it.
+/// How the server would answer a request.
 #[derive(Debug)]
 pub struct Explanation {
     /// What is decided, step by step.
@@ -84,7 +84,7 @@ pub enum Unexplained {
     System(#[from] io::Error),
 }
 
-/// Explains what would become of a request.
+/// Explains how the server would answer a request.
 ///
 /// # Errors
 /// The request would not reach any server.

@@ -57,7 +57,7 @@ pub(crate) fn of(source: &PemSource) -> Option<Issued> {
     Some(Issued::Automatic(PathBuf::from(std::ffi::OsStr::from_bytes(state))))
 }
 
-/// The certificates with their keys. A certificate that comes by itself has no key in the configuration.
+/// The certificates with their keys. An automatic certificate has no key in the configuration.
 ///
 /// # Errors
 /// A certificate has no key.
