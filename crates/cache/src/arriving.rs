@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 pub struct Arriving {
     /// What is known of it, without the length of the content.
     pub head: Head,
-    /// How long the content will be, in bytes, if the other server says so.
+    /// How long the content will be, in bytes, if the upstream server says so.
     pub announced: Option<u64>,
     file: Arc<File>,
     start: u64,

@@ -40,7 +40,7 @@ pub struct Freshness {
     pub valid_until: i64,
     /// For how many seconds after that it may be sent while it is updated.
     pub updating_s: i64,
-    /// For how many seconds after that it may be sent if the other server fails.
+    /// For how many seconds after that it may be sent if the upstream server fails.
     pub error_s: i64,
     /// The fields of the request that it depends on, as `Vary` names them.
     pub vary: Box<[u8]>,
@@ -77,7 +77,7 @@ impl Freshness {
         self.valid_until.saturating_add(self.updating_s) >= now
     }
 
-    /// Whether it may be sent if the other server fails.
+    /// Whether it may be sent if the upstream server fails.
     pub fn serves_errors(&self, now: i64) -> bool {
         self.valid_until.saturating_add(self.error_s) >= now
     }

@@ -44,9 +44,9 @@ pub struct Head {
     pub variant: Option<Key>,
     /// The status.
     pub status: Status,
-    /// The words after the status, as the other server's protocol has them.
+    /// The words after the status, as the upstream server's protocol has them.
     pub reason: Box<[u8]>,
-    /// The fields as the other server sent them.
+    /// The fields as the upstream server sent them.
     pub fields: Fields,
 }
 

@@ -46,7 +46,7 @@ struct State {
     index: Index,
     residents: Residents,
     fills: HashMap<Key, Filling>,
-    /// The failures of the other server that are kept in place of responses: a status and how long it is kept, in
+    /// The failures of the upstream server that are kept in place of responses: a status and how long it is kept, in
     /// seconds of the clock of [`Asking`].
     failures: HashMap<Key, (Status, i64)>,
     removals: Removals,
@@ -267,8 +267,8 @@ impl Zone {
         state.dismiss(key);
     }
 
-    /// Keeps a failure of the other server in place of a response: its status and how long it is kept, in seconds of the
-    /// clock of [`Asking`].
+    /// Keeps a failure of the upstream server in place of a response: its status and how long it is kept, in seconds
+    /// of the clock of [`Asking`].
     pub fn note_failure(&self, key: &Key, failure: (Status, i64), expires: i64) {
         let mut state = self.lock();
         let noted = state.index.touch(key, |entry| entry.has_failure = true);

@@ -26,9 +26,9 @@ pub enum Body {
 
 /// The far end of a tunnel.
 pub struct Tunnel {
-    /// The connection to the other server.
+    /// The connection to the upstream server.
     pub far: Box<dyn Duplex>,
-    /// What the other server sent after its head.
+    /// What the upstream server sent after its head.
     pub first: Bytes,
     /// How long both sides may be silent.
     pub idle: Duration,

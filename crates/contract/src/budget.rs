@@ -100,7 +100,7 @@ impl Budget {
         Ok(result)
     }
 
-    /// Whether the log has to be told: once for each request.
+    /// Whether the log needs a message: once for each request.
     pub fn tell(&self) -> bool {
         !self.told.replace(true)
     }

@@ -98,7 +98,7 @@ pub struct Connection {
     pub events: Option<Rc<Events>>,
     /// What was agreed on for the encryption.
     pub tls: Option<Box<Tls>>,
-    /// What a proxy in front told of the connection that it passes on.
+    /// What a proxy in front reported about the connection (PROXY protocol).
     pub passed: Option<Box<PassedConnection>>,
     /// The number of its socket, where there is one, for what only the kernel knows.
     pub socket: Option<RawFd>,

@@ -249,7 +249,7 @@ fn poll_drained(
             Pull::Piece(_) => {}
             Pull::Await(work) => return Poll::Ready(Some(work)),
             Pull::Pending { .. } => {
-                // Nothing but the other server is waited for.
+                // Nothing but the upstream server is waited for.
                 let _: Poll<()> = end.poll_gone(cx, &mut flow.exchange, true);
                 return Poll::Pending;
             }

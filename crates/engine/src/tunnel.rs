@@ -16,9 +16,9 @@ const READ_SIZE: usize = 16 * 1024;
 pub(super) struct Tunnelling {
     far: Box<dyn Duplex>,
     idle: Duration,
-    /// What the client sent and the other server did not take yet.
+    /// What the client sent and the upstream server did not take yet.
     up: Buffer,
-    /// Whether the client has sent its last byte, and the other server.
+    /// Whether the client has sent its last byte, and the upstream server.
     ended: (bool, bool),
 }
 
@@ -75,7 +75,7 @@ impl Tunnelling {
         }
     }
 
-    /// Moves what comes from the other server; tells whether that was anything.
+    /// Moves what comes from the upstream server; tells whether that was anything.
     fn poll_down(&mut self, cx: &mut Context<'_>, flow: &mut Flow, end: &mut dyn End) -> Result<bool, Over> {
         let mut moved = false;
         loop {

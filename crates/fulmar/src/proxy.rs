@@ -54,7 +54,7 @@ fn name(to: &str) -> String {
     }
 }
 
-/// The addresses of the other server.
+/// The addresses of the upstream server.
 fn addresses(name: &str) -> Result<Vec<SocketAddr>, String> {
     if name.starts_with("https://") {
         return Err(

@@ -9,8 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Asks other inputs, each thing once, and remembers what they said, so that another process can be told: it may not
-/// be allowed to ask by itself, and would be told something else a moment later.
+/// Reads other inputs, each of them once, and records what they contain, so that another process can use the record.
+/// That process may lack the permission to read the inputs, and could find other content a moment later.
 pub(crate) struct Recorder {
     source: Option<Arc<dyn Inputs + Send + Sync>>,
     answers: Mutex<BTreeMap<Question, Answer>>,

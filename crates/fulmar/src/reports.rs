@@ -107,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// Replaces a worker that was not told to end, or gives a reload up.
+    /// Replaces a worker that ended without a command, or cancels a reload.
     fn after_the_end(&mut self, generation: u32, stage: Stage, started: Instant, reason: Option<String>) {
         if stage == Stage::Leaving {
             return;

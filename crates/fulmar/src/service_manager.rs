@@ -1,7 +1,7 @@
 //! Messages to the service manager, and what it keeps: see sd_notify(3) and sd_listen_fds(3).
 //!
 //! Listening sockets are handed over for safekeeping, so that clients wait in their queues while a supervisor that
-//! died, or was told to restart, comes back. None of this can fail a server: what is not heard is lost.
+//! died or restarted comes back. None of this can make a server fail: a message that does not arrive is lost.
 
 use net::SocketAddress;
 use net::inherited::KEPT;
@@ -143,7 +143,7 @@ impl ServiceManager {
 }
 
 impl Supervisor {
-    /// Tells the service manager what changed since it was told last.
+    /// Tells the service manager what changed since the last message.
     pub(crate) fn tell_service_manager(&mut self) {
         if self.service_manager.unheard {
             if self.upgrade.has_predecessor() {

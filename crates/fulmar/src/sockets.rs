@@ -49,7 +49,7 @@ impl Sockets {
     /// connections in its queue with it.
     ///
     /// # Errors
-    /// An address that cannot be listened on; `notice` was told of it. What was opened is closed again.
+    /// An address that cannot be listened on; `notice` has the message. The opened sockets are closed again.
     pub(crate) fn prepare(
         &self,
         wanted: &[Wanted],

@@ -333,7 +333,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells workers what they could not be told before.
+    /// Sends workers the commands that could not be sent before.
     fn tell_again(&mut self) {
         let behind =
             self.workers.iter_mut().filter_map(|worker| (!worker.tell_again()).then_some(())).count();
@@ -360,7 +360,7 @@ impl Supervisor {
         stopped && self.workers.is_empty()
     }
 
-    /// Cleans up after the last worker; whether the server ended because it was told to.
+    /// Cleans up after the last worker; returns whether a command ended the server.
     fn end(&mut self) -> bool {
         self.close_sockets();
         if let Some(Err(problem)) = self.pid_file.take().map(PidFile::remove) {

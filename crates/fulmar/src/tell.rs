@@ -30,7 +30,7 @@ pub(crate) enum Verdict {
     Unknown,
     /// Not done; the supervisor's own text, which names the program already.
     Refused(String),
-    /// Nobody could be told; why.
+    /// No server could be reached; the reason.
     Failed(String),
 }
 

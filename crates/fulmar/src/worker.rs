@@ -29,7 +29,7 @@ pub(crate) enum Stage {
     Starting,
     /// It accepts.
     Serving,
-    /// It was told to end.
+    /// It has the command to end.
     Leaving,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
     pub(crate) complaint: Option<String>,
     running: Running,
     channel: Option<SupervisorEnd>,
-    /// What it has to be told as soon as it reads again, each kind of command once.
+    /// The commands to send as soon as it reads again, each kind once.
     unsent: Vec<Command>,
 }
 
@@ -179,7 +179,7 @@ impl Worker {
         self.tell_again();
     }
 
-    /// Tells the worker what it could not be told before; whether it knows everything now.
+    /// Sends the worker the commands that could not be sent before; returns whether it has all of them now.
     pub(crate) fn tell_again(&mut self) -> bool {
         let Some(channel) = &self.channel else { return true };
         let waits = |command: &Command| {

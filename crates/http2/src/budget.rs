@@ -26,7 +26,7 @@ pub(crate) const REFUSED_STREAM: u32 = 10;
 /// A DATA frame with less than this is as good as empty, in bytes. A message of gRPC has at least 5.
 pub(crate) const TINY_DATA: usize = 5;
 
-/// What a DATA frame of ours earns: the peer answers it with updates of its windows.
+/// What a sent DATA frame earns: the peer answers it with updates of its windows.
 pub(crate) const EARNED_BY_DATA: u32 = 3;
 
 /// What a DATA frame of a server earns: the response is what the connection is for.

@@ -56,7 +56,7 @@ impl FrameHead {
     }
 
     pub(crate) fn bytes(self) -> [u8; HEAD_LENGTH] {
-        // No frame of ours is longer than what peers have to accept.
+        // No sent frame is longer than what peers must accept.
         let [.., a, b, c] = self.length.to_be_bytes();
         let [d, e, f, g] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, d, e, f, g]

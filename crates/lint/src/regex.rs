@@ -1,4 +1,4 @@
-//! What can be told of a regular expression by its text.
+//! What the text of a regular expression shows.
 
 /// A group that is repeated without a limit, and in which everything can be repeated or left out: its text can be
 /// divided between the two in very many ways, and all are tried where the whole does not match.

@@ -31,7 +31,7 @@ pub struct Question {
     pub client: IpAddr,
     /// The port that it would come to.
     pub port: u16,
-    /// The address of ours that it would come to; without one the first that listens on the port.
+    /// The server's address that would receive it; without one, the first address that listens on the port.
     pub address: Option<IpAddr>,
     /// Whether the connection would be encrypted.
     pub is_encrypted: bool,

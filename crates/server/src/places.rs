@@ -90,7 +90,7 @@ impl Places {
         self.wanted.get() > 0
     }
 
-    /// Whether the administrator should be told again that places are scarce.
+    /// Whether a message should warn again that places are scarce.
     pub(crate) fn complains(&self, now: Instant) -> bool {
         let again = is_over(&self.complained, MESSAGE_PAUSE, now);
         if again {

@@ -51,7 +51,7 @@ pub(crate) enum Change {
 /// The channel of a thread, in both directions.
 pub(crate) struct ThreadChannel {
     pub(crate) orders: watch::Receiver<Order>,
-    /// Where it is to be told when it accepts.
+    /// Receives a message when it accepts connections.
     pub(crate) ready: mpsc::Sender<io::Result<Member>>,
     /// Its signs of life.
     pub(crate) pulse: Arc<Pulse>,
@@ -361,7 +361,7 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::spawn_local;
 
-    /// How a thread ends whose tasks are these; it is never told to.
+    /// A thread with these tasks that nothing ends.
     fn end_with(
         timers: impl Future<Output = ()> + 'static,
         accept: impl Future<Output = ()> + 'static,

@@ -62,7 +62,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// The servers for a connection that came to this address of ours.
+    /// The servers for a connection that came to this local address.
     pub fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
         self.hosts_where(|| local)
     }

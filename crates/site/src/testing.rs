@@ -41,7 +41,7 @@ pub fn request(method: &str, path: &str, host: &str) -> Request {
     }
 }
 
-/// The first request of a connection that came to this address of ours.
+/// The first request of a connection that came to this address.
 pub fn connection(local: &str) -> Connection {
     let client = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 1024)));
     Connection::new(client, local.parse().map_or(Peer::Unix(None), Peer::Inet))
@@ -52,7 +52,7 @@ pub fn exchange(path: &str, host: &str, change: impl FnOnce(&mut Policy)) -> Exc
     exchange_at("127.0.0.1:8080", path, host, change)
 }
 
-/// As [`exchange`], at an address of ours.
+/// As [`exchange`], at another local address.
 pub fn exchange_at(local: &str, path: &str, host: &str, change: impl FnOnce(&mut Policy)) -> Exchange {
     let root = contract::Root {
         path: contract::Template::literal(b"html"),

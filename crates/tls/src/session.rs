@@ -343,7 +343,7 @@ fn alert(connection: &mut impl Records, incoming: &mut [u8], output: &mut Vec<u8
         let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(incoming).state else {
             return;
         };
-        // An alert that cannot be told is no further error.
+        // If the alert cannot be sent, that is not another error.
         drop(append(output, |room| data.encode(room).map_err(encode_error)));
     }
 }

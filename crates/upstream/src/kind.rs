@@ -5,7 +5,7 @@ use http::Field;
 /// What a field of an answer is, for those that are not simply passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It concerns the connection to the other server, or is the server's own framing.
+    /// It concerns the connection to the upstream server, or is the server's own framing.
     Own,
     /// `Upgrade`
     Upgrade,

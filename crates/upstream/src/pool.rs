@@ -1,4 +1,4 @@
-//! Idle connections of a thread, kept for its next requests. A connection that the other server closes, or that says
+//! Idle connections of a thread, kept for its next requests. A connection that the upstream server closes, or that says
 //! anything unasked, is closed at once.
 
 use crate::balance::Lease;
@@ -80,7 +80,7 @@ thread_local! {
 struct Pool {
     /// The idle connections of each group; the one that was used last comes last.
     groups: KeyedMap<u64, VecDeque<Box<Parked>>>,
-    /// The task that closes connections whose time is over, or that the other server closes, while it runs.
+    /// The task that closes connections whose time is over, or that the upstream server closes, while it runs.
     keeper: Option<Waker>,
 }
 

@@ -15,7 +15,7 @@ use wire::Job;
 pub struct Secured {
     /// The settings of the location.
     policy: Arc<ClientPolicy>,
-    /// The name that certificates are checked for, and that servers may be told.
+    /// The name that certificates are verified against, and that may be sent to servers (SNI).
     name: Arc<str>,
     /// The certificate that is to be found before the first connection.
     wanted: Option<Box<Wanted>>,

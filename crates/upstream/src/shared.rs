@@ -378,7 +378,7 @@ impl Member {
         self.shared.wants_room.set(true);
     }
 
-    /// What a call of the kernel would have told this request of the connection: `None` while it is open.
+    /// What a system call would have reported to this request about the connection; `None` while it is open.
     pub(crate) fn ended(&self) -> Option<io::Result<Option<io::Error>>> {
         let end = self.shared.end.borrow();
         Some(match end.as_ref()? {

@@ -49,7 +49,7 @@ pub fn is_exhausted() -> bool {
     held() >= limit()
 }
 
-/// Whether the administrator should be told again that memory is scarce; `now_ms` is the uptime in milliseconds.
+/// Whether a message should warn again that memory is scarce; `now_ms` is the uptime in milliseconds.
 pub fn complains(now_ms: u64) -> bool {
     let last = COMPLAINED_MS.load(Relaxed);
     let again = last == 0 || now_ms.saturating_sub(last) >= COMPLAINT_PAUSE_MS;

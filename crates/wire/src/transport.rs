@@ -43,7 +43,7 @@ pub struct Encrypted {
     output: Buffer,
     /// Content to be read.
     content: Buffer,
-    /// How much content is in the output whose writer was not told so yet.
+    /// How many bytes of content are in the output and not yet reported to their writer.
     accepted: usize,
     /// Whether the client sends no more.
     ended: bool,

@@ -49,7 +49,7 @@ fn used(wish: &[(&str, &str)], head: &Head, now: i64) -> Use {
 #[test]
 fn a_time_counts_in_its_order() {
     let control = |value| ("Cache-Control", value);
-    // Two seconds passed while the other server was asked.
+    // Two seconds passed while the upstream server was asked.
     assert_eq!(times(&[control("max-age=60")]), Some((58, 0, 0, 2)));
     assert_eq!(times(&[control("max-age=60, s-maxage=30")]), Some((28, 0, 0, 2)), "5.2.2.10");
     assert_eq!(times(&[control("max-age=60"), ("Expires", "0")]), Some((58, 0, 0, 2)), "5.3");

@@ -153,7 +153,7 @@ fn look(missing: &Missing, rules: Rules, way: Way) -> Vec<(Difference, Vec<u8>)>
         let Some(Ok(item)) = directory.next(true) else { break };
         let name = item.file_name();
         let name = name.as_bytes();
-        // Names that are never sent are not told either.
+        // Names that are never sent are not suggested either.
         let is_hidden = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b".ht"));
         if let Some(difference) = difference(&missing.name, name, rules).filter(|_| !is_hidden) {
             names.push((difference, name.to_vec()));

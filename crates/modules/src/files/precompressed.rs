@@ -187,7 +187,7 @@ impl Precompressed {
         // Of equal weights the first counts.
         while let Some((at, weight)) = heaviest(&weights) {
             weights[at] = None;
-            // Even for who gets the plain file, caches must be told that there is another.
+            // A response with the plain file has `Vary`, too: caches must know that there is another form.
             let Some(form) = self.forms[at].as_ref().filter(|_| weight > 0 || self.vary) else { continue };
             path.truncate(plain);
             path.extend_from_slice(form.coding.extension().as_bytes());

@@ -322,7 +322,7 @@ mod tests {
         ))
     }
 
-    /// What can be told of a request and its response.
+    /// What can be reported about a request and its response.
     fn told(pooled: &PooledRequest) -> String {
         let PooledRequest { request: served, message, course: _, target } = pooled;
         let exchange = &served.flow.exchange;

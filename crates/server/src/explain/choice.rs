@@ -9,7 +9,7 @@ use site::{Listen, Server, Site};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The socket that a request would come to, its servers, and the address of ours.
+/// The socket that would receive a request, its servers, and its address.
 pub(super) fn reached<'a>(
     site: &'a Site,
     question: &Question,

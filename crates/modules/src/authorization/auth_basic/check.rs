@@ -105,7 +105,7 @@ pub(super) fn look(path: PathBuf, given: Given) -> Stage {
 
 fn find((text, identity): (&[u8], FileIdentity), path: PathBuf, given: Given) -> Stage {
     let found = entries(text).find(|(name, _)| *name == given.user).map(|(_, stored)| stored);
-    // Who is not in the file must not be told apart from others by the time that the answer takes.
+    // The time of the response must not show whether a user is in the file.
     let decoy = || entries(text).next().map(|(_, stored)| stored);
     let Some(stored) = found.or_else(decoy) else {
         return Stage::Done(Checked { user: given.user, path, verdict: Ok(Verdict::Unknown) });

@@ -1,4 +1,4 @@
-//! HTTP/1 spoken to the other server: a request goes out, a head comes back, content follows.
+//! HTTP/1 spoken to the upstream server: a request goes out, a head comes back, content follows.
 
 use super::handler::Passing;
 use super::target::Target;
@@ -41,7 +41,7 @@ pub(super) struct Asked {
     pub(super) passes_trailers: bool,
     /// Whether the server is spoken to over TLS.
     pub(super) is_secure: bool,
-    /// What variables told of the last request.
+    /// What variables reported about the last request.
     passing: Option<Rc<Passing>>,
 }
 

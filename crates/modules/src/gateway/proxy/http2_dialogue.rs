@@ -1,4 +1,4 @@
-//! HTTP/2 spoken to the other server: one request and its response, on a connection with others.
+//! HTTP/2 spoken to the upstream server: one request and its response, on a connection with others.
 
 use super::dialogue::{Asked, Asks, Hints, READING, invalid};
 use super::http2_session::{GONE, Head, Met, Session, Stream};

@@ -5,9 +5,9 @@
 //! host is the name of an `upstream`, or is looked up by a `resolver`. A request for a location's prefix without its
 //! last slash is redirected to the location.
 //!
-//! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the other server is
-//! not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is on.
-//! Without verification, an attacker who controls the network can read and change what is sent.
+//! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the upstream server
+//! is not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is
+//! on. Without verification, an attacker who controls the network can read and change what is sent.
 //!
 //! ```nginx
 //! location / {

@@ -86,7 +86,7 @@ impl Rule {
         Ok(Rule { from: From::Domain(loading.template(&from)?), to: loading.template(&to)? })
     }
 
-    /// The rule that leads from the other server's URLs back to the location.
+    /// The rule that leads from the upstream server's URLs back to the location.
     pub(super) fn back(from: &[u8], location: &[u8]) -> Rule {
         Rule { from: From::Start(Template::literal(from)), to: Template::literal(location) }
     }

@@ -1,4 +1,4 @@
-//! The request as the other server sees it.
+//! The request as the upstream server sees it.
 
 use super::handler::Proxy;
 use super::target::Target;

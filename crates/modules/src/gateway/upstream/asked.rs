@@ -45,7 +45,7 @@ fn seconds(time: Duration) -> String {
     format!("{}.{:03}", time.as_secs(), time.subsec_millis())
 }
 
-/// What is to be told of each attempt, `-` where it is not known.
+/// What is reported about each attempt; `-` if it is not known.
 fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Option<String>) -> bool {
     let Some(attempts) = Attempts::known(exchange) else { return false };
     attempts.with(|attempts| {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use upstream::Kind;
 
-/// The head of an answer as the other server sent it.
+/// The head of an answer as the upstream server sent it.
 pub(crate) struct Answer<'a> {
     pub(crate) status: Status,
     pub(crate) reason: &'a [u8],
@@ -172,7 +172,7 @@ impl Cached {
         }
     }
 
-    /// Notes that a response is still valid, as the other server says with these fields, and returns what is sent.
+    /// Notes that a response is still valid, as the upstream server says with these fields, and returns what is sent.
     pub(crate) fn refresh(&self, exchange: &Exchange, object: Arc<Object>, said: &Fields) -> Arc<Object> {
         let now = Time::now().seconds;
         if self.settings.rules == Rules::Rfc9111 {
@@ -206,7 +206,7 @@ impl Cached {
         let (status, zone, key) = (object.head.status, &self.store.zone, self.key.get());
         let age = self.came(status, said, now).age();
         let all = rfc9111::updated(&object.head.fields, said, age);
-        // The time that the other server took is part of the age already.
+        // The time that the upstream server took is part of the age already.
         let came = Came { asked: now, ..self.came(status, &all, now) };
         let kept = came.kept(self.settings.ignoring, &self.settings.valid);
         let fields = self.kept_fields(&all, age);
@@ -285,14 +285,14 @@ pub(crate) fn following(arriving: &Arc<Arriving>) -> Body {
     Body::Source(Box::new(Following::new(arriving)))
 }
 
-/// Makes this server judge the conditions of the request, and cut the content to ranges: the other server was asked for
-/// all of it.
+/// Makes this server judge the conditions of the request, and cut the content to ranges: the upstream server was asked
+/// for all of it.
 pub(crate) fn judge_here(exchange: &mut Exchange) {
     exchange.wire.relayed = false;
     cut_here(exchange);
 }
 
-/// Makes this server cut the content to ranges, if the other server allows ranges.
+/// Makes this server cut the content to ranges, if the upstream server allows ranges.
 pub(crate) fn cut_here(exchange: &mut Exchange) {
     let response = &mut exchange.response;
     if let Some(time) = response.fields.get("last-modified").and_then(parse_date) {

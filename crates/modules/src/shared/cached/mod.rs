@@ -1,5 +1,5 @@
 //! Responses that are kept, as a request meets them: it looks for its key, waits for another request, sends what it finds,
-//! or asks the other server and keeps the response.
+//! or asks the upstream server and keeps the response.
 
 pub(crate) mod answer;
 mod filling;
@@ -74,7 +74,7 @@ impl Found {
 
 /// What a request does next.
 pub(crate) enum Next {
-    /// It asks the other server.
+    /// It asks the upstream server.
     Ask,
     /// It sends this.
     Serve(Arc<Object>),
@@ -106,7 +106,7 @@ pub(crate) struct Cached {
     reading: Cell<Reading>,
     /// Whether the request was counted among the uses of its key.
     is_counted: Cell<bool>,
-    /// The status that the other server answered, and whether its response is being kept.
+    /// The status that the upstream server answered, and whether its response is being kept.
     answered: Cell<Option<Status>>,
     is_stored: Cell<bool>,
     /// Until when the response is valid that is sent, in seconds since 1970.
@@ -122,7 +122,7 @@ pub(crate) struct Cached {
     removals: u64,
     /// Whether the request is for one part of a content, which the key names.
     is_part: bool,
-    /// Whether nothing may be sent in place of the other server's answer.
+    /// Whether nothing may be sent in place of the upstream server's answer.
     is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     is_update: bool,
@@ -363,7 +363,7 @@ impl Cached {
         uptime_s().saturating_add(self.store.path.inactive_s)
     }
 
-    /// Gets the right to ask the other server, or waits for the request that has it.
+    /// Gets the right to ask the upstream server, or waits for the request that has it.
     fn lock(&self, exchange: &Exchange) -> Next {
         let settings = &self.settings;
         if !settings.lock || self.fill.borrow().is_some() || self.wish.only_if_cached {
@@ -547,7 +547,7 @@ impl Cached {
         let is_allowed = {
             let object = self.object.borrow();
             let freshness = &object.as_ref()?.head.freshness;
-            // To nginx's rules a status of the other server is no failure to reach it, and has to be named. RFC 5861
+            // To nginx's rules a status of the upstream server is no failure to reach it, and has to be named. RFC 5861
             // names four.
             let is_reached = failure.is_status() && !(self.is_rfc9111() && failure.status().0 >= 500);
             self.settings.use_stale.has(failure)
@@ -561,7 +561,7 @@ impl Cached {
         object
     }
 
-    /// The response that the other server says is still valid, if this was asked.
+    /// The response that the upstream server says is still valid, if this was asked.
     pub(crate) fn still_valid(&self, status: Status) -> Option<Arc<Object>> {
         let was_asked = self.found.get() == Found::Expired && self.settings.revalidate;
         if !was_asked || status != Status::NOT_MODIFIED {
@@ -572,12 +572,12 @@ impl Cached {
         Some(object)
     }
 
-    /// Notes what the other server answered.
+    /// Notes what the upstream server answered.
     pub(crate) fn note_answer(&self, status: Status) {
         self.answered.set(Some(status));
     }
 
-    /// Counts what happened to the request; the head of this object is sent, or an answer of the other server.
+    /// Counts what happened to the request; the head of this object is sent, or an answer of the upstream server.
     pub(crate) fn count(&self, head: Option<&Head>) {
         self.valid_until.set(head.map(|head| head.freshness.valid_until));
         self.store.zone.count(self.found.get() as usize);
@@ -630,7 +630,7 @@ impl Cached {
         true
     }
 
-    /// Keeps a failure of the other server, if the configuration gives it a time.
+    /// Keeps a failure of the upstream server, if the configuration gives it a time.
     pub(crate) fn note_failure(&self, status: Status, freshness: Option<Freshness>) {
         let left = match freshness {
             Some(freshness) => Some(freshness.valid_until.saturating_sub(Time::now().seconds)),
@@ -771,7 +771,7 @@ fn is_beyond(settings: &CacheSettings, exchange: &Exchange) -> bool {
     rest.starts_with(b"-") || start.map_or(digits > 0, |start| start >= most)
 }
 
-/// Whether the response of an exchange may be kept, so that the other server is asked for all of it.
+/// Whether the response of an exchange may be kept, so that the upstream server is asked for all of it.
 pub(crate) fn is_kept(exchange: &Exchange) -> bool {
     Cached::of(exchange).is_some_and(|cached| cached.stores.get())
 }

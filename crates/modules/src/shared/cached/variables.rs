@@ -41,7 +41,7 @@ pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     of_expired(exchange, "etag", out)
 }
 
-/// A field of the response that the other server may find valid again.
+/// A field of the response that the upstream server may find valid again.
 fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let Some(cached) = Cached::of(exchange) else { return false };
     let object = cached.object.borrow();

@@ -25,7 +25,7 @@ impl Brotli {
     fn run(&mut self, bytes: &[u8], operation: Operation, out: &mut Vec<u8>) -> Result<(), Broken> {
         let (mut left, mut used) = (bytes.len(), 0);
         loop {
-            // With no room of ours the output stays where it was made, and is copied once.
+            // Without a buffer from here, the encoder keeps its output in its own memory, and it is copied once.
             let (mut room, mut made) = (0, 0);
             let worked = self.state.compress_stream(
                 operation,

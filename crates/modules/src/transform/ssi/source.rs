@@ -355,7 +355,7 @@ impl Source for Expanding {
                 }
             }
             (Some(Asked::Content { block: Some(block) }), _) => self.send_block(block),
-            // The log was told.
+            // The log has a message.
             (Some(Asked::Content { block: None } | Asked::Page | Asked::File(_)), _)
                 if !self.settings.is_silent =>
             {

@@ -1,5 +1,5 @@
-//! WebSockets over HTTP/2 (RFC 8441). The configuration and the other server see the handshake of HTTP/1 (RFC 6455, section 4),
-//! which this server makes up.
+//! WebSockets over HTTP/2 (RFC 8441). The configuration and the upstream server see the handshake of HTTP/1 (RFC 6455,
+//! section 4), which this server makes up.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use aws_lc_rs::rand;
@@ -15,7 +15,7 @@ const ACCEPT: &str = "sec-websocket-accept";
 
 /// A handshake that is not over.
 pub(super) struct Handshake {
-    /// What the other server has to make of the key.
+    /// What the upstream server has to make of the key.
     accept: String,
 }
 
