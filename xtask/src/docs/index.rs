@@ -19,22 +19,28 @@ enum Kind {
 impl Kind {
     /// The kinds in the order of the summary, each with what it means.
     const ALL: [(Kind, &str); 6] = [
-        (Kind::Honoured, "are honoured: the link leads to the page"),
-        (Kind::Accepted, "are accepted in silence, because there is nothing for them to do"),
-        (Kind::Beside, "act only beside another directive, whose verdict counts, and are taken in silence"),
-        (Kind::Warned, "are not built yet and give a warning: the server works without them"),
-        (Kind::Pending, "are not built yet and stop the start: going on would be unsafe or wrong"),
-        (Kind::Refused, "are refused for good, with what to use instead"),
+        (Kind::Honoured, "are supported: the link leads to the page"),
+        (Kind::Accepted, "are accepted without a message: Fulmar does not need them"),
+        (
+            Kind::Beside,
+            "are accepted without a message, because they only change another directive: its verdict counts",
+        ),
+        (Kind::Warned, "are not supported yet and give a warning: the server works without them"),
+        (
+            Kind::Pending,
+            "are not supported yet and give an error: a start without them would be unsafe or wrong",
+        ),
+        (Kind::Refused, "will not be supported and give an error, with what to use instead"),
     ];
 
     fn label(self) -> &'static str {
         match self {
-            Kind::Honoured => "honoured",
+            Kind::Honoured => "supported",
             Kind::Accepted => "accepted",
-            Kind::Beside => "acts only beside",
-            Kind::Warned => "not built yet, a warning",
-            Kind::Pending => "not built yet, an error",
-            Kind::Refused => "refused",
+            Kind::Beside => "works only with",
+            Kind::Warned => "not supported yet, a warning",
+            Kind::Pending => "not supported yet, an error",
+            Kind::Refused => "not supported, an error",
         }
     }
 }
@@ -48,8 +54,8 @@ pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
     let judged: Vec<(Kind, String)> = entries.iter().map(|entry| judge(features, entries, entry)).collect();
     out.push_str(&format!(
         "\n## Every directive of nginx\n\n\
-         nginx 1.31 declares {} directives; a name that several modules declare stands here for each of \
-         them.\n\n",
+         nginx 1.31 declares {} directives; a name that several modules declare is listed once for each \
+         of them.\n\n",
         entries.len()
     ));
     for (kind, meaning) in Kind::ALL {
@@ -151,17 +157,17 @@ mod tests {
         let page = render(&features, &entries);
         assert!(page.contains("- [static](static.md): Files.\n"));
         assert!(page.contains("declares 7 directives"));
-        assert!(page.contains("- 1 are honoured"));
-        assert!(page.contains("- 2 act only beside"));
+        assert!(page.contains("- 1 are supported"));
+        assert!(page.contains("- 2 are accepted without a message, because"));
         let table = page.split_once("|---|---|---|---|\n").unwrap().1;
         let expected = "\
 | `accept_mutex` | core | events | accepted: threads do not share |
-| `etag` | core | http | acts only beside: `root` (honoured) |
-| `gzip` | core | http | not built yet, a warning: bodies stay long |
-| `gzip_types` | core | http | acts only beside: `gzip` (not built yet, a warning) |
-| `perl` | core | http | refused: no Perl; use another |
-| `root` | core | http, server | honoured: [static](static.md) |
-| `root` | core | stream | not built yet, an error: lost; wait |
+| `etag` | core | http | works only with: `root` (supported) |
+| `gzip` | core | http | not supported yet, a warning: bodies stay long |
+| `gzip_types` | core | http | works only with: `gzip` (not supported yet, a warning) |
+| `perl` | core | http | not supported, an error: no Perl; use another |
+| `root` | core | http, server | supported: [static](static.md) |
+| `root` | core | stream | not supported yet, an error: lost; wait |
 ";
         assert_eq!(table, expected);
     }
