@@ -5,6 +5,7 @@ mod digest;
 mod expressions;
 mod fulmar;
 mod generated;
+mod handling;
 
 mod hosted_products;
 mod includes;

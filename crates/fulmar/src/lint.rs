@@ -11,7 +11,7 @@ use conf::{Diagnostic, Level, Sources, Span, catalogue};
 use contract::inputs::System;
 use journal::ErrorLog;
 use serde_json::{Value, json};
-use site::{Problem, Survey};
+use site::{FoundFile, Problem, Survey};
 
 use crate::command_line::Flags;
 use crate::configuration::{Read, Reader};
@@ -139,6 +139,12 @@ fn report(findings: &[Finding], beside: Option<&Survey>, sources: &Sources, outp
             false => out_messages(&format!("{}\n", beside_text(problem))),
         }
     }
+    for file in beside.iter().flat_map(|survey| &survey.found) {
+        match json {
+            true => out(format!("{}\n", found_object(file)).as_bytes()),
+            false => out_messages(&format!("{}\n", survey::found(file))),
+        }
+    }
     if !json {
         let count = |level| findings.iter().filter(|finding| finding.rule.level == level).count();
         let (errors, warnings, notices) = (count(Level::Error), count(Level::Warn), count(Level::Notice));
@@ -166,6 +172,11 @@ fn beside_object(problem: &Problem) -> String {
         "text": survey::problem(problem),
     });
     object.to_string()
+}
+
+fn found_object(file: &FoundFile) -> String {
+    let path = printable(file.path.as_os_str().as_encoded_bytes());
+    json!({ "file": path, "does": file.does }).to_string()
 }
 
 /// The message as others of a configuration are, with the rule after it.

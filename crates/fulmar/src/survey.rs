@@ -1,6 +1,7 @@
 //! `.htaccess` files, looked at before a request does.
 
-use site::{Problem, Survey};
+use conf::tree::printable;
+use site::{FoundFile, Problem, Survey};
 
 /// What is wrong with a file, and what happens to it.
 pub(crate) fn problem(problem: &Problem) -> String {
@@ -9,6 +10,11 @@ pub(crate) fn problem(problem: &Problem) -> String {
         Some(status) => format!("{text}; all requests for this directory are answered with {status}"),
         None => text.clone(),
     }
+}
+
+/// A file, and what it does.
+pub(crate) fn found(file: &FoundFile) -> String {
+    format!("{}: {}", printable(file.path.as_os_str().as_encoded_bytes()), file.does)
 }
 
 /// How much was looked at.

@@ -63,6 +63,7 @@ fn look_beside(configuration: &Configuration, detail: Detail) {
     let problems = found.problems.iter().map(survey::problem);
     problems.for_each(|text| say(&format!("[warn] {text}")));
     if !detail.quiet {
+        found.found.iter().for_each(|file| say(&survey::found(file)));
         say(&survey::summary(&found));
     }
 }

@@ -12,6 +12,7 @@ pub mod apache {
     pub mod apache_core;
     pub mod htaccess;
     pub mod mod_access_compat;
+    pub mod mod_actions;
     pub mod mod_alias;
     pub mod mod_auth_basic;
     pub mod mod_auth_digest;
@@ -243,6 +244,7 @@ pub static ALL: &[&Module] = &[
     &apache::mod_env::MODULE,
     &apache::mod_php::MODULE,
     &apache::mod_dir::MODULE,
+    &apache::mod_actions::MODULE,
     &apache::mod_mime::MODULE,
     &apache::mod_filter::MODULE,
     &apache::apache_core::MODULE,

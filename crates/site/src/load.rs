@@ -6,7 +6,7 @@ use conf::catalogue::{self, Verdict};
 use conf::spec::{not_allowed_here, unknown_directive};
 use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
 use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -85,6 +85,8 @@ pub struct Reader {
     pub config: Config,
     /// What parsers of directives have at hand.
     pub loading: Loading,
+    /// How often each directive of `.htaccess` files was read, without those in sections that are skipped.
+    pub(crate) counts: BTreeMap<&'static str, u32>,
 }
 
 /// The directives of these modules and of the structure.
@@ -110,7 +112,7 @@ impl Reader {
 
     /// A reader with a table that was made before.
     pub fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
-        Reader { known, config, loading }
+        Reader { known, config, loading, counts: BTreeMap::new() }
     }
 
     /// Reads the directives of one level.
@@ -138,6 +140,9 @@ impl Reader {
         info.shape.check(node)?;
         if info.splices {
             return self.splice(directive, node, section, context);
+        }
+        if in_file {
+            *self.counts.entry(info.name).or_default() += 1;
         }
         let inner = info.opens.map(|opens| inner_context(opens, context));
         let opened = inner.map(|inner| self.config.open(section, inner));

@@ -20,7 +20,7 @@ use journal::{Level, LogFiles};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use survey::{Problem, Survey};
+pub use survey::{Found as FoundFile, Problem, Survey};
 pub(crate) use survey::{ServedRoot, survey};
 
 /// What a scope needs to be compiled while requests are served.

@@ -8,7 +8,7 @@ use tests::response::Response;
 use tests::site::Site;
 
 /// A directory for each text, with the same files.
-fn folders(texts: &[&str], files: &[(&str, &str)]) -> Site {
+pub(super) fn folders(texts: &[&str], files: &[(&str, &str)]) -> Site {
     texts.iter().enumerate().fold(site(&[]), |site, (at, text)| {
         let site = site.file(&format!("{at}/.htaccess"), text);
         files.iter().fold(site, |site, (path, content)| site.file(&format!("{at}/{path}"), content))
@@ -16,13 +16,13 @@ fn folders(texts: &[&str], files: &[(&str, &str)]) -> Site {
 }
 
 /// Each request to each directory; `FOLDER` is its name.
-fn everywhere(count: usize, requests: &[&str]) -> Vec<String> {
+pub(super) fn everywhere(count: usize, requests: &[&str]) -> Vec<String> {
     (0..count)
         .flat_map(|at| requests.iter().map(move |request| request.replace("FOLDER", &at.to_string())))
         .collect()
 }
 
-fn agree_everywhere(texts: &[&str], files: &[(&str, &str)], modules: &[&str], requests: &[&str]) {
+pub(super) fn agree_everywhere(texts: &[&str], files: &[(&str, &str)], modules: &[&str], requests: &[&str]) {
     let requests = everywhere(texts.len(), requests);
     agree_on(folders(texts, files), modules, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }

@@ -47,13 +47,15 @@ fn a_test_warns_and_does_not_fail() {
         ),
         format!("[warn] unknown directive \"NoSuchThing\" in {}/sub/deep/.htaccess:2; {end}", root.display()),
         "[warn] \"SetEnv\" sets \"PHP_VALUE\", which is reserved".to_owned(),
+        format!("{}/.htaccess: rewrites paths (2)\n", root.display()),
+        format!("{}/set/.htaccess: sets variables (1)\n", root.display()),
         "read 4 .htaccess files in 5 directories\n".to_owned(),
     ] {
         assert!(text.contains(&expected), "{expected}\n{text}");
     }
     let quiet = run(&site, &["-t", "-q"]);
     let text = String::from_utf8_lossy(&quiet.stderr).into_owned();
-    assert!(text.contains("AuthFormProvider") && !text.contains("looked at"), "{text}");
+    assert!(text.contains("AuthFormProvider") && !text.contains("rewrites paths"), "{text}");
 }
 
 #[test]
@@ -63,11 +65,12 @@ fn lint_finds_the_same() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("answered with 500 (htaccess)"), "{text}");
     assert!(text.contains("read 4 .htaccess files in 5 directories\n"), "{text}");
-    assert!(text.contains("3 of level warn"), "{text}");
+    assert!(text.contains("3 of level warn") && text.contains("/.htaccess: rewrites paths (2)\n"), "{text}");
     assert_eq!(run(&site, &["lint", "--deny", "warn"]).status.code(), Some(1));
     let json = run(&site, &["lint", "--json"]);
     let text = String::from_utf8_lossy(&json.stdout).into_owned();
     assert_eq!(text.matches("\"rule\":\"htaccess\"").count(), 3, "{text}");
+    assert_eq!(text.matches("\"does\":").count(), 2, "{text}");
     let allowed = run(&site, &["lint", "--allow", "htaccess"]);
     assert!(!String::from_utf8_lossy(&allowed.stdout).contains("htaccess"));
 }

@@ -21,6 +21,10 @@ const PLACES: &[(&str, &str)] = &[
         "crates/modules/src/apache/mod_autoindex/settings.rs",
         "`+` and `-` change the options of the level around",
     ),
+    (
+        "crates/modules/src/apache/apache_core/etag.rs",
+        "signs add to what outer directories name, and to what they add",
+    ),
     ("crates/modules/src/apache/mod_alias.rs", "the redirects of the innermost directory come first"),
     (
         "crates/modules/src/apache/mod_authz_core/mod.rs",

@@ -60,6 +60,16 @@ pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>
     error.at(node.span).under(node.name.span)
 }
 
+/// Whether Fulmar refuses a directive of Apache, though it may honour others of the same module.
+pub fn is_refused(directive: &str) -> bool {
+    module_of(directive).is_some_and(|module| instead(module, directive).is_some())
+}
+
+/// Whether a directive of Apache is a section. Case does not matter.
+pub fn is_section(directive: &str) -> bool {
+    SECTIONS.iter().any(|section| section.eq_ignore_ascii_case(directive))
+}
+
 /// What to do instead of a directive that Fulmar refuses. A row with the name counts over the row of its module.
 fn instead(module: &str, directive: &str) -> Option<&'static str> {
     let of_module = || rows(REFUSED_TEXT).filter(move |[owner, ..]| *owner == module);
@@ -67,6 +77,37 @@ fn instead(module: &str, directive: &str) -> Option<&'static str> {
         .find(|[_, names, _]| names.split_whitespace().any(|name| name.eq_ignore_ascii_case(directive)));
     named.or_else(|| of_module().find(|[_, names, _]| *names == "*")).map(|[.., hint]| hint)
 }
+
+/// Apache's sections.
+const SECTIONS: [&str; 27] = [
+    "AuthnProviderAlias",
+    "AuthzProviderAlias",
+    "Directory",
+    "DirectoryMatch",
+    "Else",
+    "ElseIf",
+    "Files",
+    "FilesMatch",
+    "If",
+    "IfDefine",
+    "IfDirective",
+    "IfFile",
+    "IfModule",
+    "IfSection",
+    "IfVersion",
+    "Limit",
+    "LimitExcept",
+    "Location",
+    "LocationMatch",
+    "Macro",
+    "MDomainSet",
+    "Proxy",
+    "ProxyMatch",
+    "RequireAll",
+    "RequireAny",
+    "RequireNone",
+    "VirtualHost",
+];
 
 const DIRECTIVES_TEXT: &str = include_str!("directives.tsv");
 const FOREIGN_TEXT: &str = include_str!("foreign.tsv");

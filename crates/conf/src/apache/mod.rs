@@ -3,6 +3,7 @@
 mod directives;
 mod elsewhere;
 mod line;
+mod purposes;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use crate::diagnostic::Diagnostic;
 use crate::loader::Loaded;
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
-pub use directives::{is_module, module_of, not_honoured};
+pub use directives::{is_module, is_refused, is_section, module_of, not_honoured};
 pub use elsewhere::in_place_of_nginx;
 use line::{Line, Lines};
+pub use purposes::purposes;
 
 /// The deepest nesting of sections.
 const DEPTH_MAX: usize = 32;

@@ -37,8 +37,8 @@
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
-use crate::shared::apache::{in_file, pattern, wrong};
-use conf::value::{Captures, Pattern};
+use crate::shared::apache::{in_file, last, pattern, wrong};
+use conf::value::{self, Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
@@ -49,7 +49,7 @@ use std::sync::Arc;
 /// Redirects.
 pub static MODULE: Module = Module {
     name: "mod_alias",
-    directives: &[&REDIRECT, &REDIRECT_MATCH, &REDIRECT_PERMANENT, &REDIRECT_TEMP],
+    directives: &[&REDIRECT, &REDIRECT_MATCH, &REDIRECT_PERMANENT, &REDIRECT_TEMP, &REDIRECT_RELATIVE],
     variables: &[],
     compile: Some(compile),
 };
@@ -84,10 +84,18 @@ pub(crate) static REDIRECT_TEMP: Directive<Redirect> =
         .slot("htaccess redirect")
         .help("As `Redirect temp`.");
 
+/// `RedirectRelative On | Off`
+pub(crate) static REDIRECT_RELATIVE: Directive<bool> =
+    in_file(Directive::new("RedirectRelative", |args, _| args.value(0, value::flag)))
+        .args(Arity::Flag)
+        .help("Whether a redirect to a path is sent as the path, without scheme and host.");
+
 /// One redirect.
 #[derive(Clone, Debug)]
 pub(crate) struct Redirect {
     status: Status,
+    /// Whether a target that is a path is sent as it is: `RedirectRelative`.
+    is_relative: bool,
     from: From,
     /// None where the status is no redirection.
     to: Option<Box<[u8]>>,
@@ -129,10 +137,10 @@ fn parse(
         false if from.text.starts_with(b"/") => From::Path(from.text.clone()),
         false => return Err(wrong(args, "no path:", from)),
     };
-    Ok(Redirect { status, from, to: to.map(|to| to.text.clone()) })
+    Ok(Redirect { status, is_relative: false, from, to: to.map(|to| to.text.clone()) })
 }
 
-fn status_of(word: &Word) -> Option<Status> {
+pub(crate) fn status_of(word: &Word) -> Option<Status> {
     match word.text.to_ascii_lowercase().as_slice() {
         b"permanent" => Some(Status::MOVED_PERMANENTLY),
         b"temp" => Some(Status::FOUND),
@@ -150,11 +158,15 @@ fn status_of(word: &Word) -> Option<Status> {
 /// directory first, and those of one directory in the order in which they are written.
 pub(crate) fn redirects(view: &View<'_>) -> Arc<[Redirect]> {
     let written = view.levels().flat_map(|level| level.here(&REDIRECT));
-    written.map(|redirect| redirect.value.clone()).collect()
+    let is_relative = last(view, &REDIRECT_RELATIVE).unwrap_or(false);
+    written.map(|redirect| Redirect { is_relative, ..redirect.value.clone() }).collect()
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let redirects = redirects(view);
+    if last(view, &REDIRECT_RELATIVE) == Some(true) {
+        builder.policy.redirects.absolute_redirect = false;
+    }
     if !redirects.is_empty() {
         builder.handle(Phase::Precontent, Redirects { redirects });
     }
@@ -192,7 +204,7 @@ impl Redirect {
                 target.push(b'?');
                 target.extend_from_slice(args);
             }
-            if target.starts_with(b"/") {
+            if target.starts_with(b"/") && !self.is_relative {
                 target = own_url(exchange, &target);
             }
             exchange.response.location = Some(target.into());

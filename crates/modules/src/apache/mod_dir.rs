@@ -29,6 +29,7 @@
 //! start
 //! ```
 
+use crate::apache::mod_alias::status_of;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::urls::{escape_uri, own_url};
@@ -43,7 +44,13 @@ use http::Status;
 /// Which file answers for a directory.
 pub static MODULE: Module = Module {
     name: "mod_dir",
-    directives: &[&DIRECTORY_INDEX, &DIRECTORY_SLASH, &FALLBACK_RESOURCE, &DIRECTORY_CHECK_HANDLER],
+    directives: &[
+        &DIRECTORY_INDEX,
+        &DIRECTORY_INDEX_REDIRECT,
+        &DIRECTORY_SLASH,
+        &FALLBACK_RESOURCE,
+        &DIRECTORY_CHECK_HANDLER,
+    ],
     variables: &[],
     compile: Some(compile),
 };
@@ -54,6 +61,12 @@ pub(crate) static DIRECTORY_INDEX: Directive<Vec<Template>> =
         .args(Arity::AtLeast(1))
         .slot("index")
         .help("The files that answer for a directory, in the order in which they are tried.");
+
+/// `DirectoryIndexRedirect on | off | permanent | temp | seeother | STATUS`
+pub(crate) static DIRECTORY_INDEX_REDIRECT: Directive<Option<Status>> =
+    in_file(Directive::new("DirectoryIndexRedirect", parse_index_redirect))
+        .args(Arity::Exactly(1))
+        .help("Whether a directory is redirected to its index, and with which status.");
 
 /// `DirectorySlash On | Off`
 pub(crate) static DIRECTORY_SLASH: Directive<bool> =
@@ -84,6 +97,18 @@ fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Template>, Diagno
     }
 }
 
+fn parse_index_redirect(args: &Args<'_>, _: &mut Loading) -> Result<Option<Status>, Diagnostic> {
+    let word = args.word(0)?;
+    match word.text.to_ascii_lowercase().as_slice() {
+        b"on" => Ok(Some(Status::FOUND)),
+        b"off" => Ok(None),
+        _ => match status_of(word).filter(|status| status.is_redirection()) {
+            Some(status) => Ok(Some(status)),
+            None => Err(wrong(args, "no status of a redirect:", word)),
+        },
+    }
+}
+
 fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>, Diagnostic> {
     let word = args.word(0)?;
     if word.text.eq_ignore_ascii_case(b"disabled") {
@@ -98,6 +123,11 @@ fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>,
 /// Whether a directory without its slash is redirected to the path with it.
 pub(crate) fn has_slash(view: &View<'_>) -> bool {
     last(view, &DIRECTORY_SLASH).unwrap_or(true)
+}
+
+/// The status with which a directory is redirected to its index, if it is.
+pub(crate) fn index_redirect(view: &View<'_>) -> Option<Status> {
+    last(view, &DIRECTORY_INDEX_REDIRECT).flatten()
 }
 
 /// The path that answers where there is no file.

@@ -237,6 +237,19 @@ fn is_set(exchange: &Exchange, name: &[u8]) -> bool {
     environment::get(exchange, name).is_some_and(|value| *value != *b"0")
 }
 
+/// The extensions whose files have filters by `AddOutputFilter`.
+pub(crate) fn extensions_of(view: &View<'_>) -> Words {
+    let mut known = Words::new();
+    for line in values(view, &SET) {
+        match line.kind {
+            Kind::Extensions(gone) if line.filters.is_empty() => known.retain(|one| !gone.contains(one)),
+            Kind::Extensions(more) => known.extend(more),
+            _ => {}
+        }
+    }
+    known
+}
+
 /// Which responses the files of a level apply a filter to: those for which one of the list holds.
 pub(crate) fn filtered(view: &View<'_>, output: Output) -> Vec<OutputFilter> {
     let lines = values(view, &SET);

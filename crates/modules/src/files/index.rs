@@ -45,6 +45,7 @@ use crate::apache::apache_core::content;
 use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::logging::error_log::logs_missing;
+use crate::shared::apache::urls::{escape_uri, own_url};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
@@ -102,8 +103,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let is_overlaid = view.context() == Contexts::HTACCESS;
     let fallback = mod_dir::fallback(view);
     let negotiates = content::negotiates(view);
-    let files = Files::of(view);
-    let index = Index { names: names.into(), is_public, is_overlaid, negotiates, fallback, files };
+    let (redirect, files) = (mod_dir::index_redirect(view), Files::of(view));
+    let index = Index { names: names.into(), is_public, is_overlaid, negotiates, redirect, fallback, files };
     builder.handle(Phase::Content, index);
     Ok(())
 }
@@ -124,6 +125,8 @@ struct Index {
     is_overlaid: bool,
     /// Whether a name that is missing may have other forms: `Options +MultiViews`.
     negotiates: bool,
+    /// The status with which the client is redirected to the index: `DirectoryIndexRedirect`.
+    redirect: Option<Status>,
     /// The path that such a file names for directories without an index.
     fallback: Option<Box<[u8]>>,
     files: Files,
@@ -146,6 +149,12 @@ impl Handler for Index {
         match self.find(exchange, start) {
             Ok(Some((position, path))) => {
                 let args = exchange.request.args.clone();
+                if let Some(status) = self.redirect {
+                    let mut target = Vec::new();
+                    escape_uri(&path, &mut target);
+                    exchange.response.location = Some(own_url(exchange, &target).into());
+                    return Step::Finish(status);
+                }
                 if self.is_overlaid {
                     let directory = (exchange.request.path.clone(), args.clone());
                     exchange.attach_own(Search::new(directory, path.clone(), position + 1, refused));

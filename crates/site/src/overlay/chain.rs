@@ -53,6 +53,8 @@ pub(super) struct Chain {
     selections: Vec<Placed>,
     /// Warnings about what was read.
     pub(super) notes: Vec<String>,
+    /// How often each directive was read.
+    pub(super) counts: Box<[(&'static str, u32)]>,
     charge: Charge,
     used: AtomicU64,
 }
@@ -112,7 +114,8 @@ pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<C
         no_room(files, bytes, limit)
     })?;
     let used = AtomicU64::new(turn());
-    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, charge, used })
+    let counts = reader.counts.into_iter().collect();
+    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, counts, charge, used })
 }
 
 impl Chain {

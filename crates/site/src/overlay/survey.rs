@@ -14,8 +14,8 @@ const DIRECTORIES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 32;
 
 /// How many files are read, and how many bytes of them.
-const FILES_MAX: usize = 2_000;
-const BYTES_MAX: u64 = 16 * 1024 * 1024;
+const FILES_MAX: usize = 10_000;
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A root below which `.htaccess` files count.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ impl ServedRoot {
 pub struct Survey {
     /// Files with settings that were read.
     pub files: usize,
+    /// The files without a mistake, and what each does.
+    pub found: Vec<Found>,
     /// Directories that were looked at.
     pub directories: usize,
     /// Roots that depend on the request, and were not looked at.
@@ -46,6 +48,15 @@ pub struct Survey {
     /// The problems, in the order in which they were found.
     pub problems: Vec<Problem>,
     bytes: u64,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// What its directives do.
+    pub does: String,
 }
 
 /// Something wrong with a file.
@@ -115,11 +126,16 @@ impl Survey {
         }));
         let compiled = loaded.and_then(|chain| {
             let none = vec![false; chain.selection_count()];
-            chain.compile(base, root.location.as_ref(), &none).map(drop)
+            chain.compile(base, root.location.as_ref(), &none)?;
+            Ok(conf::apache::purposes(chain.counts.iter().copied()))
         });
-        if let Err(failure) = compiled {
-            let (text, status) = (failure.message, Some(failure.status.0));
-            self.problems.push(Problem { path: path.to_path_buf(), text, status });
+        let path = path.to_path_buf();
+        match compiled {
+            Ok(does) => self.found.push(Found { path, does }),
+            Err(failure) => {
+                let (text, status) = (failure.message, Some(failure.status.0));
+                self.problems.push(Problem { path, text, status });
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is sent for a file or a directory: `Options`, `ForceType`, `FileETag`.
+//! What is sent for a file or a directory: `Options`, `ForceType`.
 
 use crate::shared::apache::{in_all_files, in_file, values, wrong};
 use bytes::Bytes;
@@ -21,11 +21,6 @@ pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
 pub(crate) static DEFAULT_TYPE: Directive<()> = in_file(Directive::new("DefaultType", |_, _| Ok(())))
     .args(Arity::Exactly(1))
     .help("Has no effect, as in Apache 2.4.");
-
-/// `FileETag PART …`
-pub(crate) static FILE_ETAG: Directive<bool> = in_file(Directive::new("FileETag", parse_etag))
-    .args(Arity::AtLeast(1))
-    .help("Whether files get an entity tag; the parts that it is made of are the server's choice.");
 
 /// `ServerSignature On | Off | EMail`
 pub(crate) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
@@ -76,19 +71,6 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
     Ok(options)
 }
 
-fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
-    let mut tagged = true;
-    for word in args.words() {
-        let name = word.text.strip_prefix(b"+").or(word.text.strip_prefix(b"-")).unwrap_or(&word.text);
-        match name.to_ascii_lowercase().as_slice() {
-            b"none" => tagged = false,
-            b"all" | b"mtime" | b"size" | b"inode" | b"digest" => tagged = true,
-            _ => return Err(wrong(args, "an unknown part", word)),
-        }
-    }
-    Ok(tagged)
-}
-
 /// What one option comes to in all files, if a file says so.
 fn option(view: &View<'_>, part: impl Fn(&Options) -> Option<bool>) -> Option<bool> {
     let step = |on: Option<bool>, options: Options| match part(&options) {
@@ -130,8 +112,5 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
         policy.types = Arc::default();
         policy.default_type = Bytes::copy_from_slice(forced);
-    }
-    if let Some(written) = view.all(&FILE_ETAG).last() {
-        policy.etag = *written.value;
     }
 }

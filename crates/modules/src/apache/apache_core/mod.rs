@@ -45,6 +45,7 @@
 mod charset;
 pub(crate) mod content;
 pub(crate) mod documents;
+mod etag;
 mod requests;
 pub(crate) mod sections;
 
@@ -57,6 +58,8 @@ pub static MODULE: Module = Module {
     directives: &[
         &sections::IF_MODULE,
         &sections::IF_DEFINE,
+        &sections::IF_DIRECTIVE,
+        &sections::IF_SECTION,
         &sections::FILES,
         &sections::FILES_MATCH,
         &sections::LIMIT,
@@ -68,7 +71,7 @@ pub static MODULE: Module = Module {
         &content::OPTIONS,
         &content::FORCE_TYPE,
         &content::DEFAULT_TYPE,
-        &content::FILE_ETAG,
+        &etag::FILE_ETAG,
         &content::SERVER_SIGNATURE,
         &charset::ADD_DEFAULT_CHARSET,
         &requests::LIMIT_REQUEST_BODY,
@@ -83,6 +86,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         content::compile(view, builder);
         documents::compile(view, builder);
         charset::compile(view, builder);
+        etag::compile(view, builder);
         requests::compile(view, builder);
     }
     Ok(())

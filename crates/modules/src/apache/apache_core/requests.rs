@@ -1,9 +1,12 @@
 //! What requests may have: `LimitRequestBody` and `AcceptPathInfo`.
 
+use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic};
-use contract::{Args, Budget, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Phase, Reroute, ScopeBuilder, Spent, Step, View,
+};
 use http::Status;
 
 /// `LimitRequestBody BYTES`
@@ -13,9 +16,9 @@ pub(crate) static LIMIT_REQUEST_BODY: Directive<u64> =
     );
 
 /// `AcceptPathInfo On | Off | Default`
-pub(crate) static ACCEPT_PATH_INFO: Directive<bool> =
+pub(crate) static ACCEPT_PATH_INFO: Directive<Option<bool>> =
     in_file(Directive::new("AcceptPathInfo", parse_path_info)).args(Arity::Exactly(1)).help(
-        "`Off` answers 404 where the path continues after the name of a file, as in `/index.php/page`.",
+        "Whether a path may continue after the name of a file, as in `/index.php/page`. Without it, only programs take it.",
     );
 
 fn parse_limit(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
@@ -24,11 +27,12 @@ fn parse_limit(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
     number.ok_or_else(|| wrong(args, "no number of bytes", word))
 }
 
-fn parse_path_info(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+fn parse_path_info(args: &Args<'_>, _: &mut Loading) -> Result<Option<bool>, Diagnostic> {
     let word = args.word(0)?;
     match word.text.to_ascii_lowercase().as_slice() {
-        b"on" | b"default" => Ok(true),
-        b"off" => Ok(false),
+        b"default" => Ok(None),
+        b"on" => Ok(Some(true)),
+        b"off" => Ok(Some(false)),
         _ => Err(wrong(args, "an unknown value", word)),
     }
 }
@@ -39,8 +43,12 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
         *whole = Some(whole.map_or(limit, |whole| whole.min(limit)));
         builder.handle(Phase::Preaccess, Limit { limit });
     }
-    if last(view, &ACCEPT_PATH_INFO) == Some(false) {
-        builder.handle(Phase::Precontent, WithoutPathInfo);
+    let has_program = view.get(&fastcgi::FASTCGI_PASS).is_some() || view.get(&proxy::PROXY_PASS).is_some();
+    match last(view, &ACCEPT_PATH_INFO).flatten() {
+        Some(is_accepted) if !is_accepted || !has_program => {
+            builder.handle(Phase::Precontent, PathInfo { is_accepted });
+        }
+        _ => {}
     }
 }
 
@@ -58,15 +66,40 @@ impl Handler for Limit {
     }
 }
 
-struct WithoutPathInfo;
+/// Rejects what a path has after the name of a file, or takes it away for a file that is sent.
+struct PathInfo {
+    is_accepted: bool,
+}
 
-impl Handler for WithoutPathInfo {
+impl Handler for PathInfo {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let Ok(path) = exchange.path() else { return Step::Next };
-        match variables::file_end(exchange, &path, &Budget::of(exchange)) {
-            Ok(end) if end < path.len() => Step::Finish(Status::NOT_FOUND),
-            Ok(_) => Step::Next,
+        match self.apply(exchange, &Budget::of(exchange)) {
+            Ok(step) => step,
             Err(spent) => Failure::from(spent).refuse(exchange),
+        }
+    }
+}
+
+impl PathInfo {
+    fn apply(&self, exchange: &Exchange, budget: &Budget) -> Result<Step, Spent> {
+        let Ok(file) = exchange.path() else { return Ok(Step::Next) };
+        let end = variables::file_end(exchange, &file, budget)?;
+        if end == file.len() {
+            return Ok(Step::Next);
+        }
+        if !self.is_accepted {
+            return Ok(Step::Finish(Status::NOT_FOUND));
+        }
+        let (path, info) = (&exchange.request.path, &file[end..]);
+        let metadata = variables::metadata(exchange, &file[..end], budget)?;
+        let is_file = metadata.is_some_and(|metadata| metadata.is_file());
+        match path.strip_suffix(info).filter(|_| is_file) {
+            // The file may belong to another location, such as that of programs: it must not be sent from this one.
+            Some(path) => {
+                let (path, args) = (path.to_vec(), exchange.request.args.clone());
+                Ok(Step::Reroute(Reroute::Uri { path, args }))
+            }
+            None => Ok(Step::Next),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sections: `<IfModule>`, `<IfDefine>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
+//! Sections: `<IfModule>`, `<IfDefine>`, `<IfDirective>`, `<IfSection>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
 
 use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
@@ -9,8 +9,9 @@ use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, S
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 31] = [
+const MODULES: [&str; 32] = [
     "core",
+    "actions",
     "so",
     "rewrite",
     "alias",
@@ -88,6 +89,22 @@ pub(crate) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_
     .repeats()
     .help("A section for a defined name; no name is defined.");
 
+/// `<IfDirective [!]NAME>`
+pub(crate) static IF_DIRECTIVE: Directive<bool> =
+    Directive::new("IfDirective", |args, _| parse_if(args, "directive", of_directive))
+        .within(Contexts::HTACCESS)
+        .splices(Arity::Exactly(1))
+        .repeats()
+        .help("A section that counts if Fulmar supports this directive of Apache.");
+
+/// `<IfSection [!]NAME>`
+pub(crate) static IF_SECTION: Directive<bool> =
+    Directive::new("IfSection", |args, _| parse_if(args, "section", of_section))
+        .within(Contexts::HTACCESS)
+        .splices(Arity::Exactly(1))
+        .repeats()
+        .help("A section that counts if Fulmar supports this section of Apache.");
+
 /// `<Files [~] NAME>`
 pub(crate) static FILES: Directive<Selection> =
     section(Directive::new("Files", parse_files), Arity::Range(1, 2))
@@ -135,34 +152,39 @@ const fn section(directive: Directive<Selection>, arity: Arity) -> Directive<Sel
     in_file(directive).block(arity).slot("htaccess section")
 }
 
-/// What is known of a module that a section asks for.
+/// What is known of a module, directive or section that a section asks for.
 enum Presence {
-    /// Its directives are honoured here.
+    /// It is honoured here.
     Built,
     /// Apache has it, or its name says that it is about access.
     NotBuilt,
-    /// As in Apache, an unknown module counts as missing.
+    /// As in Apache, what is unknown counts as missing.
     Unknown,
 }
 
 fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    parse_if(args, "module", |name| presence(name).0)
+}
+
+/// Reads a section that counts if a thing is there: a module, a directive or a section.
+fn parse_if(args: &Args<'_>, thing: &str, presence: impl Fn(&str) -> Presence) -> Result<bool, Diagnostic> {
     let text = args.word(0)?.to_string();
-    let (presence, negated) = presence(&text);
+    let negated = text.starts_with('!');
+    let presence = presence(text.trim_start_matches('!'));
     match (&presence, negated) {
         (Presence::NotBuilt, false) => {
-            refuse_restricted(
-                args,
-                &text,
-                restriction(args.node.children()),
-                "and that module is not supported",
-            )?;
+            let why = format!("and that {thing} is not supported");
+            refuse_restricted(args, &text, restriction(args.node.children()), &why)?;
         }
         // Rewriting for other servers, such as LiteSpeed, is common and harmless.
         (Presence::Unknown, false) => {
             let access = restriction(args.node.children()).filter(|node| !is(node, "rewriterule"));
-            refuse_restricted(args, &text, access, "and neither Fulmar nor Apache has that module")?;
+            let why = format!("and neither Fulmar nor Apache has that {thing}");
+            refuse_restricted(args, &text, access, &why)?;
         }
-        (Presence::NotBuilt, true) => refuse_granted(args, &text, "without a module that Apache has")?,
+        (Presence::NotBuilt, true) => {
+            refuse_granted(args, &text, &format!("without a {thing} that Apache has"))?;
+        }
         (Presence::Built, _) | (Presence::Unknown, true) => {}
     }
     Ok(matches!(presence, Presence::Built) != negated)
@@ -194,6 +216,28 @@ fn presence(text: &str) -> (Presence, bool) {
         _ => Presence::Unknown,
     };
     (presence, text.starts_with('!'))
+}
+
+fn of_directive(name: &str) -> Presence {
+    match conf::apache::module_of(name) {
+        Some(_) if conf::apache::is_section(name) => Presence::Unknown,
+        Some(module) => of_module(module, name),
+        None => Presence::Unknown,
+    }
+}
+
+fn of_section(name: &str) -> Presence {
+    let name = name.trim_start_matches('<');
+    match conf::apache::module_of(name) {
+        Some(module) if conf::apache::is_section(name) => of_module(module, name),
+        _ => Presence::Unknown,
+    }
+}
+
+/// Whether a directive of a module of Apache is honoured here.
+fn of_module(module: &str, name: &str) -> Presence {
+    let is_built = MODULES.contains(&module.trim_start_matches("mod_"));
+    if is_built && !conf::apache::is_refused(name) { Presence::Built } else { Presence::NotBuilt }
 }
 
 /// A section that counts, though Apache may skip it, must not let more clients pass: the directory is closed instead.

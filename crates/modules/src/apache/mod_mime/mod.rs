@@ -28,18 +28,21 @@
 //! a page
 //! ```
 
-use crate::apache::mod_negotiation;
+mod handlers;
+
+use crate::apache::{mod_filter, mod_negotiation};
 use crate::gateway::{fastcgi, proxy};
-use crate::shared::apache::{in_all_files, in_file, values};
+use crate::shared::apache::{in_all_files, in_file, last, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Body, Directive, Exchange, Filter, Handler, Loading, Module, Phase, Replaced, Scope, ScopeBuilder,
-    Step, Types, View,
+    Args, Body, Directive, Exchange, Filter, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, Types,
+    View,
 };
-use http::Status;
-use journal::Level;
 use std::sync::Arc;
+
+use handlers::Handlers;
+pub(crate) use handlers::{Chosen, Parsed};
 
 /// What files with an extension are.
 pub static MODULE: Module = Module {
@@ -57,6 +60,7 @@ pub static MODULE: Module = Module {
         &ADD_HANDLER,
         &REMOVE_HANDLER,
         &SET_HANDLER,
+        &MULTIVIEWS_MATCH,
     ],
     variables: &[],
     compile: Some(compile),
@@ -120,6 +124,34 @@ pub(crate) static SET_HANDLER: Directive<Box<[u8]>> =
         .args(Arity::Exactly(1))
         .help("The handler of files: PHP, or `none`.");
 
+/// `MultiviewsMatch Any | NegotiatedOnly | Filters | Handlers …`
+pub(crate) static MULTIVIEWS_MATCH: Directive<Vec<Match>> =
+    in_file(Directive::new("MultiviewsMatch", parse_match)).args(Arity::AtLeast(1)).help(
+        "Which extensions the forms of a document may have, besides those of types, languages and encodings.",
+    );
+
+/// Extensions that count where a document has several forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Match {
+    Any,
+    Filters,
+    Handlers,
+}
+
+fn parse_match(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Match>, Diagnostic> {
+    let mut matches = Vec::new();
+    for word in args.words() {
+        match word.text.to_ascii_lowercase().as_slice() {
+            b"any" => matches.push(Match::Any),
+            b"filters" => matches.push(Match::Filters),
+            b"handlers" => matches.push(Match::Handlers),
+            b"negotiatedonly" if args.words().len() == 1 => {}
+            _ => return Err(wrong(args, "an unknown or contradictory value", word)),
+        }
+    }
+    Ok(matches)
+}
+
 /// What an extension says, or does not say any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
@@ -174,10 +206,15 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.policy.types = Arc::new(types);
     }
     let language = view.get(&DEFAULT_LANGUAGE).cloned();
-    if language.is_some() || !lines.is_empty() {
+    let matches = last(view, &MULTIVIEWS_MATCH).unwrap_or_default();
+    if language.is_some() || !lines.is_empty() || !matches.is_empty() {
         let describes = lines.iter().any(|line| !matches!(line.kind, Kind::Type | Kind::Handler));
-        let describes = describes || language.is_some();
-        let extensions = Arc::new(Extensions { lines: lines.clone(), language });
+        let describes = describes || language.is_some() || !matches.is_empty();
+        let filtered = match matches.contains(&Match::Filters) {
+            true => mod_filter::extensions_of(view),
+            false => Vec::new(),
+        };
+        let extensions = Arc::new(Extensions { lines: lines.clone(), language, matches, filtered });
         builder.keep(Arc::clone(&extensions));
         if describes {
             builder.filter(Described(extensions));
@@ -188,40 +225,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if set.is_some() || !lines.is_empty() {
         let has_program =
             view.get(&fastcgi::FASTCGI_PASS).is_some() || view.get(&proxy::PROXY_PASS).is_some();
-        builder.handle(Phase::Precontent, Handlers { lines, set, has_program });
+        builder.handle(Phase::Precontent, Handlers { chosen: Chosen { lines, set }, has_program });
     }
     Ok(())
-}
-
-/// The handler of pages with commands, whose files are sent all the same.
-const SERVER_PARSED: &[u8] = b"server-parsed";
-
-/// Which files are pages with commands by their handler.
-pub(crate) struct Parsed {
-    /// All files of the level.
-    pub(crate) all: bool,
-    lines: Vec<Line>,
-}
-
-impl Parsed {
-    /// What a level says; none if no file is such a page.
-    pub(crate) fn of(view: &View<'_>) -> Option<Parsed> {
-        let set = view.get(&SET_HANDLER);
-        let lines = if set.is_some() { Vec::new() } else { values(view, &ADD_HANDLER) };
-        let is_meant = |line: &Line| {
-            line.kind == Kind::Handler
-                && line.value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(SERVER_PARSED))
-        };
-        let all = set.is_some_and(|set| set.eq_ignore_ascii_case(SERVER_PARSED));
-        (all || lines.iter().any(is_meant)).then_some(Parsed { all, lines })
-    }
-
-    /// Whether the file of a path is one of them.
-    pub(crate) fn has(&self, path: &[u8]) -> bool {
-        let handlers = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
-        let handler = handlers.last().and_then(|line| line.value.as_deref());
-        self.all || handler.is_some_and(|handler| handler.eq_ignore_ascii_case(SERVER_PARSED))
-    }
 }
 
 /// What the last line for an extension says.
@@ -242,6 +248,23 @@ fn of_path(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 struct Extensions {
     lines: Vec<Line>,
     language: Option<Box<[u8]>>,
+    /// What else counts besides types, languages, character sets and encodings.
+    matches: Vec<Match>,
+    /// The extensions that filters have.
+    filtered: Vec<Box<[u8]>>,
+}
+
+impl Extensions {
+    /// Whether an extension that says nothing about the content is one that a form of a document may have.
+    fn allows(&self, extension: &[u8]) -> bool {
+        self.matches.iter().any(|allowed| match allowed {
+            Match::Any => true,
+            Match::Filters => self.filtered.iter().any(|known| known.eq_ignore_ascii_case(extension)),
+            Match::Handlers => {
+                said(&self.lines, Kind::Handler, extension).is_some_and(|line| line.value.is_some())
+            }
+        })
+    }
 }
 
 /// What the extensions of a file say of it.
@@ -259,7 +282,8 @@ pub(crate) struct Description {
 
 /// What the extensions of a path say in a scope.
 pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
-    let lines = scope.kept::<Arc<Extensions>>().map_or(&[][..], |extensions| &extensions.lines);
+    let extensions = scope.kept::<Arc<Extensions>>();
+    let lines = extensions.map_or(&[][..], |extensions| &extensions.lines);
     let mut description = Description::default();
     for extension in of_path(path) {
         let value = |kind| said(lines, kind, extension).and_then(|line| line.value.clone());
@@ -271,7 +295,7 @@ pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
             || charset.is_some()
             || encoding.is_some()
             || language.is_some()
-            || value(Kind::Handler).is_some();
+            || extensions.is_some_and(|extensions| extensions.allows(extension));
         description.unknown.extend((!is_known).then(|| Box::from(extension)));
         description.media_type = of_type.or(description.media_type);
         description.charset = charset.or(description.charset);
@@ -325,52 +349,4 @@ pub(crate) fn add_charset(exchange: &mut Exchange, charset: &[u8]) {
         let full = [content_type, b"; charset=", charset].concat();
         exchange.response.content_type = Some(full.into());
     }
-}
-
-/// Keeps files that are programs from being sent, and files that are none from being run.
-struct Handlers {
-    lines: Vec<Line>,
-    /// `SetHandler`
-    set: Option<Box<[u8]>>,
-    /// Whether the location passes requests to a program or another server.
-    has_program: bool,
-}
-
-impl Handler for Handlers {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        let path = &exchange.request.path;
-        // What a handler that a file names would do is up to the location. A directory has none.
-        let runs = |handler: &[u8]| !handler.eq_ignore_ascii_case(b"none") && is_program(handler);
-        let wanted = match &self.set {
-            Some(handler) => Some(runs(handler)),
-            None => {
-                let said = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
-                said.last().map(|line| line.value.as_deref().is_some_and(runs))
-            }
-        };
-        let is_refused = wanted.is_some_and(|wanted| wanted != self.has_program) && !path.ends_with(b"/");
-        if !is_refused {
-            return Step::Next;
-        }
-        exchange.log(Level::Error, "access forbidden: the handler of the file is not that of its location");
-        Step::Finish(Status::FORBIDDEN)
-    }
-}
-
-/// Whether files with this handler are programs. Apache sends files whose handler it does not know.
-fn is_program(handler: &[u8]) -> bool {
-    let name = handler.to_ascii_lowercase();
-    if name == SERVER_PARSED {
-        return false;
-    }
-    let starts: [&[u8]; 7] = [
-        b"application/x-httpd",
-        b"php",
-        b"proxy:",
-        b"cgi-script",
-        b"fcgid",
-        b"server-",
-        b"application/x-lsphp",
-    ];
-    starts.iter().any(|start| name.starts_with(start)) || name == b"type-map" || name == b"send-as-is"
 }

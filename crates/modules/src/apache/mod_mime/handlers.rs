@@ -1,0 +1,111 @@
+//! The handlers of files.
+
+use super::{ADD_HANDLER, Kind, Line, SET_HANDLER, of_path, said};
+use crate::shared::apache::values;
+use contract::{Exchange, Handler, Step, View};
+use http::Status;
+use journal::Level;
+
+/// The handler of pages with commands, whose files are sent all the same.
+const SERVER_PARSED: &[u8] = b"server-parsed";
+
+/// Which files are pages with commands by their handler.
+pub(crate) struct Parsed {
+    /// All files of the level.
+    pub(crate) all: bool,
+    lines: Vec<Line>,
+}
+
+impl Parsed {
+    /// What a level says; none if no file is such a page.
+    pub(crate) fn of(view: &View<'_>) -> Option<Parsed> {
+        let set = view.get(&SET_HANDLER);
+        let lines = if set.is_some() { Vec::new() } else { values(view, &ADD_HANDLER) };
+        let is_meant = |line: &Line| {
+            line.kind == Kind::Handler
+                && line.value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(SERVER_PARSED))
+        };
+        let all = set.is_some_and(|set| set.eq_ignore_ascii_case(SERVER_PARSED));
+        (all || lines.iter().any(is_meant)).then_some(Parsed { all, lines })
+    }
+
+    /// Whether the file of a path is one of them.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        let handlers = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
+        let handler = handlers.last().and_then(|line| line.value.as_deref());
+        self.all || handler.is_some_and(|handler| handler.eq_ignore_ascii_case(SERVER_PARSED))
+    }
+}
+
+/// The handlers of files.
+pub(crate) struct Chosen {
+    pub(super) lines: Vec<Line>,
+    /// `SetHandler`
+    pub(super) set: Option<Box<[u8]>>,
+}
+
+impl Chosen {
+    /// What a level says.
+    pub(crate) fn of(view: &View<'_>) -> Chosen {
+        Chosen { lines: values(view, &ADD_HANDLER), set: view.get(&SET_HANDLER).cloned() }
+    }
+
+    /// The handler of the file of a path. As in Apache, `SetHandler none` leaves the choice to the extensions.
+    pub(crate) fn handler(&self, path: &[u8]) -> Option<&[u8]> {
+        let is_none = self.set.as_ref().is_some_and(|handler| handler.eq_ignore_ascii_case(b"none"));
+        if is_none { self.by_extension(path).flatten() } else { self.said(path).flatten() }
+    }
+
+    /// What is said of the file's handler, if anything is: its name, or that it has none.
+    fn said(&self, path: &[u8]) -> Option<Option<&[u8]>> {
+        match &self.set {
+            Some(handler) => Some(Some(handler)),
+            None => self.by_extension(path),
+        }
+    }
+
+    fn by_extension(&self, path: &[u8]) -> Option<Option<&[u8]>> {
+        let said = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
+        said.last().map(|line| line.value.as_deref())
+    }
+}
+
+/// Keeps files that are programs from being sent, and files that are none from being run.
+pub(super) struct Handlers {
+    pub(super) chosen: Chosen,
+    /// Whether the location passes requests to a program or another server.
+    pub(super) has_program: bool,
+}
+
+impl Handler for Handlers {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let path = &exchange.request.path;
+        // What a handler that a file names would do is up to the location. A directory has none.
+        let runs = |handler: &[u8]| !handler.eq_ignore_ascii_case(b"none") && is_program(handler);
+        let wanted = self.chosen.said(path).map(|handler| handler.is_some_and(runs));
+        let is_refused = wanted.is_some_and(|wanted| wanted != self.has_program) && !path.ends_with(b"/");
+        if !is_refused {
+            return Step::Next;
+        }
+        exchange.log(Level::Error, "access forbidden: the handler of the file is not that of its location");
+        Step::Finish(Status::FORBIDDEN)
+    }
+}
+
+/// Whether files with this handler are programs. Apache sends files whose handler it does not know.
+fn is_program(handler: &[u8]) -> bool {
+    let name = handler.to_ascii_lowercase();
+    if name == SERVER_PARSED {
+        return false;
+    }
+    let starts: [&[u8]; 7] = [
+        b"application/x-httpd",
+        b"php",
+        b"proxy:",
+        b"cgi-script",
+        b"fcgid",
+        b"server-",
+        b"application/x-lsphp",
+    ];
+    starts.iter().any(|start| name.starts_with(start)) || name == b"type-map" || name == b"send-as-is"
+}

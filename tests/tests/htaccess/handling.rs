@@ -1,0 +1,226 @@
+//! How a file is found and answered: path info, indexes, actions, redirects, entity tags, and sections about what is there.
+
+use tests::response::Response;
+
+use super::modules::{agree_everywhere, everywhere, folders};
+use super::{aged, agree_by, agree_on, with_host};
+
+fn with_hosts(requests: &[&str]) -> Vec<String> {
+    requests.iter().map(|request| with_host(request)).collect()
+}
+
+#[test]
+fn path_info_of_files() {
+    let texts = [
+        "AcceptPathInfo On\n",
+        "AcceptPathInfo Off\n",
+        "AcceptPathInfo Default\n",
+        "AcceptPathInfo On\nAddType text/x-own .txt\nAddLanguage de .txt\n",
+        "AcceptPathInfo On\n<Files secret.txt>\nRequire all denied\n</Files>\n",
+        "AcceptPathInfo On\nDirectoryIndex a.txt\nErrorDocument 404 \"not here\"\n",
+        "<Files a.txt>\nAcceptPathInfo On\n</Files>\n",
+    ];
+    let files = [("a.txt", "a"), ("secret.txt", "secret"), ("in/b.txt", "b")];
+    let paths = [
+        "a.txt/x",
+        "a.txt/",
+        "a.txt/x/y.html?q=1",
+        "a.txt",
+        "secret.txt/x",
+        "none.txt/x",
+        "in/b.txt/x",
+        "in/x",
+        "in/b.txt//x",
+    ];
+    let mut requests: Vec<String> = paths.iter().map(|path| format!("GET /FOLDER/{path}")).collect();
+    requests.push("POST /FOLDER/a.txt/x\n\nx".to_owned());
+    agree_everywhere(&texts, &files, &[], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn directories_are_redirected_to_their_index() {
+    let texts = [
+        "DirectoryIndexRedirect on\n",
+        "DirectoryIndexRedirect off\n",
+        "DirectoryIndexRedirect permanent\n",
+        "DirectoryIndexRedirect temp\n",
+        "DirectoryIndexRedirect seeother\n",
+        "DirectoryIndexRedirect 307\nDirectoryIndex none.html a.txt\n",
+        "DirectoryIndexRedirect 303\nDirectoryIndex none.html\n",
+        "DirectoryIndexRedirect on\nDirectoryIndex /b.txt\n",
+    ];
+    let files = [("index.html", "home"), ("a.txt", "a"), ("in/index.html", "in")];
+    let requests =
+        ["GET /FOLDER/", "GET /FOLDER/?q=1", "GET /FOLDER/in/", "GET /FOLDER/in", "GET /FOLDER/index.html"];
+    agree_everywhere(
+        &texts,
+        &files,
+        &[],
+        &with_hosts(&requests).iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn redirects_may_stay_relative() {
+    let texts = [
+        "RedirectRelative On\nRedirect /0/x /a.txt\n",
+        "RedirectRelative Off\nRedirect /1/x /a.txt\n",
+        "RedirectRelative On\nRedirectMatch 301 x$ /a.txt\nRedirect /2/y http://example.com/y\n",
+        "RedirectRelative On\nRewriteEngine on\nRewriteRule ^x$ /a.txt [R]\nRewriteRule ^y$ /z\nRedirect /3/y /b.txt\n",
+    ];
+    let requests = with_hosts(&["GET /FOLDER/x", "GET /FOLDER/x/in?q=1", "GET /FOLDER/y"]);
+    agree_everywhere(&texts, &[], &[], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn actions() {
+    let texts = [
+        "AddHandler own .own\nAction own /script.txt\nAcceptPathInfo On\n",
+        "AddHandler own .own\nAction own /script.txt virtual\n",
+        "Action text/x-own /script.txt\nAddType text/x-own .own\n",
+        "SetHandler own\nAction own /script.txt virtual\n",
+        "AddHandler own .own\nAction own /none.txt\n",
+        "AddHandler own .own\nAction OWN /script.txt\n",
+        "AddHandler own .own\n<Files b.own>\nSetHandler none\n</Files>\nAction own /script.txt\n",
+        "AddHandler own .own\nAction own /script.txt\nAction own /other.txt\n",
+    ];
+    let files =
+        [("a.own", "own"), ("b.own", "own b"), ("a.txt", "a"), ("in/c.own", "c"), ("index.html", "home")];
+    let requests = [
+        "GET /FOLDER/a.own",
+        "GET /FOLDER/a.own?q=1",
+        "GET /FOLDER/a.own/x",
+        "GET /FOLDER/b.own",
+        "GET /FOLDER/none.own",
+        "GET /FOLDER/a.txt",
+        "GET /FOLDER/in/c.own",
+        "GET /FOLDER/",
+        "GET /FOLDER/in",
+    ];
+    let site = folders(&texts, &files)
+        .file("script.txt", "script")
+        .file("other.txt", "other")
+        .file(".htaccess", "AcceptPathInfo On\n");
+    let requests = everywhere(texts.len(), &requests);
+    agree_on(aged(site), &["actions"], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// The status and the entity tag.
+fn tagged(response: &Response, _: u16) -> String {
+    format!("{} {}", response.status, response.field("ETag").unwrap_or("none"))
+}
+
+#[test]
+fn parts_of_entity_tags() {
+    let texts = [
+        "FileETag INode MTime Size\n",
+        "FileETag All\n",
+        "FileETag None\n",
+        "FileETag INode\n",
+        "FileETag MTime\n",
+        "FileETag Size\n",
+        "FileETag INode\nFileETag Size\n",
+        "FileETag INode Size\n",
+        "FileETag Size MTime INode\n",
+        "FileETag -MTime -Size\n",
+        "FileETag -MTime\n",
+        "FileETag None\nFileETag +INode\n",
+    ];
+    let inner = ["FileETag +INode\n", "FileETag -Size\n", "FileETag INode\n", "FileETag +Size -INode\n"];
+    let files: Vec<(String, &str)> =
+        inner.iter().enumerate().map(|(index, text)| (format!("in{index}/.htaccess"), *text)).collect();
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    files.extend([
+        ("a.txt", "a"),
+        ("in0/a.txt", "a"),
+        ("in1/a.txt", "a"),
+        ("in2/a.txt", "a"),
+        ("in3/a.txt", "a"),
+    ]);
+    let requests = everywhere(
+        texts.len(),
+        &[
+            "GET /FOLDER/a.txt",
+            "GET /FOLDER/in0/a.txt",
+            "GET /FOLDER/in1/a.txt",
+            "GET /FOLDER/in2/a.txt",
+            "GET /FOLDER/in3/a.txt",
+        ],
+    );
+    // A file that changed within the last second has a weak tag.
+    let site = folders(&texts, &files);
+    for (index, _) in texts.iter().enumerate() {
+        for folder in ["", "in0/", "in1/", "in2/", "in3/"] {
+            let file =
+                std::fs::File::options().write(true).open(site.root().join(format!("{index}/{folder}a.txt")));
+            let long_ago =
+                std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(1_700_000_000_123_456);
+            file.and_then(|file| file.set_modified(long_ago)).expect("a time");
+        }
+    }
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_by(tagged_as_apache, aged(site), &[], &requests);
+}
+
+/// As `tagged`; where Fulmar's own form counts, only whether there is a tag.
+fn tagged_as_apache(response: &Response, port: u16) -> String {
+    let text = tagged(response, port);
+    // Size and time: Fulmar has nginx's form, in which the time comes first, in seconds.
+    match text.matches('-').count() {
+        1 if text.contains("\"1-") || text.ends_with("-1\"") => "usual".to_owned(),
+        _ => text,
+    }
+}
+
+#[test]
+fn sections_about_directives() {
+    let header = |section: &str, name: &str| {
+        format!(
+            "<{section} {name}>\nHeader set X-In yes\n</{section}>\n<{section} !{name}>\nHeader set X-Out yes\n</{section}>\n"
+        )
+    };
+    let texts: Vec<String> = [
+        ("IfDirective", "Header"),
+        ("IfDirective", "headeR"),
+        ("IfDirective", "NoSuchThing"),
+        ("IfDirective", "Files"),
+        ("IfDirective", "Listen"),
+        ("IfSection", "Files"),
+        ("IfSection", "VirtualHost"),
+        ("IfSection", "Header"),
+        ("IfSection", "NoSuchThing"),
+        ("IfSection", "RequireAll"),
+        ("IfSection", "IfModule"),
+    ]
+    .iter()
+    .map(|(section, name)| header(section, name))
+    .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    agree_everywhere(&texts, &[("a.txt", "a")], &[], &["GET /FOLDER/a.txt"]);
+}
+
+#[test]
+fn extensions_of_negotiated_documents() {
+    let texts = [
+        "MultiviewsMatch NegotiatedOnly\n",
+        "MultiviewsMatch Any\n",
+        "MultiviewsMatch Handlers\n",
+        "MultiviewsMatch Filters\n",
+        "MultiviewsMatch Handlers Filters\n",
+        "",
+    ]
+    .map(|text| format!("Options +MultiViews\nAddHandler own .own\nAddOutputFilter SUBSTITUTE .fil\n{text}"));
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let files =
+        [("a.txt.own", "a"), ("b.txt.fil", "b"), ("c.txt.other", "c"), ("d.txt", "d"), ("e.own.txt", "e")];
+    let requests = [
+        "GET /FOLDER/a",
+        "GET /FOLDER/b",
+        "GET /FOLDER/c",
+        "GET /FOLDER/d",
+        "GET /FOLDER/e",
+        "GET /FOLDER/e.own",
+        "GET /FOLDER/a.txt",
+    ];
+    agree_everywhere(&texts, &files, &["negotiation", "filter", "substitute"], &requests);
+}
