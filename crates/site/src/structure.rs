@@ -1,4 +1,83 @@
-//! The directives that give a configuration its structure.
+//! Divides a configuration into servers and locations: `http`, `server`, `location`, `listen`, `server_name`, `include`.
+//!
+//! **Server.** A request goes to one of the servers whose `listen` has the address and port of the connection. Among
+//! these, the host of the request decides, in this order: an exact `server_name`; the longest name that begins with a
+//! wildcard (`*.example.org`); the longest name that ends with one (`www.*`); the first regular expression in the file
+//! that matches (`~^www\d+\.example\.org$`). If no name matches, the request goes to the `default_server` of the address,
+//! or to its first server.
+//!
+//! **Location.** `location = /path` matches only this path, and is chosen at once. Otherwise Fulmar looks for the longest
+//! prefix that matches. If that location has `^~`, it is chosen. If not, the regular expressions are tried in the order of
+//! the file (`~`, or `~*` to ignore case), and the first one that matches is chosen. If none matches, the longest prefix
+//! is. `location @name` is only for internal redirects. `limit_except` is for all methods except the listed ones; `GET`
+//! includes `HEAD`.
+//!
+//! **listen.** The argument is an address, a port, both, or `unix:PATH`. Parameters of the server are `default_server`, `ssl`
+//! and `proxy_protocol`; for HTTP/2 write `http2 on`. Parameters of the socket are `backlog`, `rcvbuf`, `sndbuf`,
+//! `reuseport`, `deferred`, `fastopen`, `ipv6only`, `so_keepalive`, `multipath` and `bind`.
+//!
+//! **include.** A relative path starts at the directory of the main file. A pattern such as `sites/*.conf` may match no
+//! file.
+//!
+//! ```conf
+//! server {
+//!     listen 8080 default_server;
+//!     return 200 "default server\n";
+//! }
+//! server {
+//!     listen 8080;
+//!     server_name example.org *.example.org;
+//!     location = /a.php {
+//!         return 200 "exact path\n";
+//!     }
+//!     location / {
+//!         return 200 "prefix\n";
+//!     }
+//!     location ^~ /files/ {
+//!         return 200 "longer prefix\n";
+//!     }
+//!     location ~ \.php$ {
+//!         return 200 "regular expression\n";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: other.example
+//!
+//! HTTP/1.1 200 OK
+//!
+//! default server
+//! ---
+//! GET /a.php HTTP/1.1
+//! Host: example.org
+//!
+//! HTTP/1.1 200 OK
+//!
+//! exact path
+//! ---
+//! GET /b.php HTTP/1.1
+//! Host: www.example.org
+//!
+//! HTTP/1.1 200 OK
+//!
+//! regular expression
+//! ---
+//! GET /files/b.php HTTP/1.1
+//! Host: example.org
+//!
+//! HTTP/1.1 200 OK
+//!
+//! longer prefix
+//! ---
+//! GET /other HTTP/1.1
+//! Host: example.org
+//!
+//! HTTP/1.1 200 OK
+//!
+//! prefix
+//! ```
 
 use crate::listens::{ListenSpec, parse_listen};
 use conf::{Arity, Contexts, Diagnostic};
@@ -16,7 +95,7 @@ pub static HTTP: Directive<SectionId> = Directive::new("http", opened)
     .within(Contexts::MAIN)
     .opens(Arity::None, Contexts::HTTP)
     .rule(Rule::Never)
-    .help("Holds everything about serving HTTP.");
+    .help("Contains all directives about HTTP.");
 
 /// `server { … }`
 pub static SERVER: Directive<SectionId> = Directive::new("server", opened)
@@ -32,14 +111,14 @@ pub static LOCATION: Directive<LocationSpec> = Directive::new("location", parse_
     .opens(Arity::Range(1, 2), Contexts::LOCATION)
     .rule(Rule::Never)
     .repeats()
-    .help("What holds for the URIs that match a prefix, a path or a regular expression.");
+    .help("Settings for the URIs that match a prefix, a path or a regular expression.");
 
 /// `limit_except METHOD … { … }`
 pub(crate) static LIMIT_EXCEPT: Directive<LimitExcept> = Directive::new("limit_except", parse_limit_except)
     .within(Contexts::LOCATION)
     .opens(Arity::AtLeast(1), Contexts::LIMIT_EXCEPT)
     .rule(Rule::Never)
-    .help("What holds for all methods but these.");
+    .help("Settings for all methods except these.");
 
 /// `listen ADDRESS …`
 pub(crate) static LISTEN: Directive<ListenSpec> = Directive::new("listen", parse_listen)

@@ -58,7 +58,7 @@ fn include() -> Directive {
         arguments: arguments(Shape { arity: Arity::Exactly(1), block: false }),
         contexts: Contexts::ANY,
         inheritance: inheritance(Rule::Never).into(),
-        help: "Another file, or all that match a pattern, in place of this line.".into(),
+        help: "Inserts another file, or all files that match a pattern.".into(),
         ..Directive::default()
     }
 }
