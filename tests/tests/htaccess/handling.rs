@@ -224,3 +224,35 @@ fn extensions_of_negotiated_documents() {
     ];
     agree_everywhere(&texts, &files, &["negotiation", "filter", "substitute"], &requests);
 }
+
+#[test]
+fn a_path_answers_for_directories_without_an_index() {
+    let texts = [
+        "FallbackResource /page.html\n",
+        "FallbackResource /page.html\nOptions -Indexes\n",
+        "FallbackResource /page.html\nDirectoryIndex disabled\n",
+        "FallbackResource /page.html\nDirectoryIndex none.html\nDirectorySlash Off\n",
+        "FallbackResource disabled\n",
+        "FallbackResource page.txt\n",
+        "FallbackResource /page.html\nOptions +Indexes\n",
+        "FallbackResource /none.html\n",
+        "FallbackResource /page.html\n<Files secret.txt>\nRequire all denied\n</Files>\n",
+    ];
+    let files =
+        [("in/a.txt", "a"), ("page.txt", "page"), ("secret.txt", "secret"), ("has/index.html", "index")];
+    let requests = [
+        "GET /FOLDER/",
+        "GET /FOLDER/?q=1",
+        "GET /FOLDER/in/",
+        "GET /FOLDER/in",
+        "GET /FOLDER/has/",
+        "GET /FOLDER/none",
+        "GET /FOLDER/none/",
+        "GET /FOLDER/in/none?q=1",
+        "GET /FOLDER/page.txt/x",
+        "GET /FOLDER/secret.txt",
+        "POST /FOLDER/none\n\nx",
+    ];
+    let requests = with_hosts(&requests);
+    agree_everywhere(&texts, &files, &[], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

@@ -112,6 +112,10 @@ fn is_ipv6(peer: &Peer) -> bool {
 
 /// Whether a path is that of the root, or below it. Files of a site may not find out what is elsewhere.
 pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
+    // The root was compared with the path of the request's own file when that path was made.
+    if own_file(exchange, path).is_some() {
+        return true;
+    }
     let root = document_root(exchange);
     let climbs = path.split(|&byte| byte == b'/').any(|segment| segment == b"..");
     let rest = path.strip_prefix(&root[..]);
@@ -121,11 +125,16 @@ pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
 /// What is at a path, if anything is. The server knows it of the request's own file already; else the budget pays for
 /// the call of the file system.
 pub(crate) fn metadata(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<Option<Metadata>, Spent> {
-    if let Some(status) = exchange.attached::<FileStatus>().filter(|status| status.path == path) {
+    if let Some(status) = own_file(exchange, path) {
         return Ok(status.metadata.clone());
     }
     budget.step(path.len())?;
     Ok(fs::metadata(OsStr::from_bytes(path)).ok())
+}
+
+/// What is known of the request's own file, if this is its path.
+fn own_file(exchange: &Exchange, path: &[u8]) -> Option<Rc<FileStatus>> {
+    exchange.attached::<FileStatus>().filter(|status| status.path == path)
 }
 
 /// The same for what is at the path itself, where that may be a symbolic link.
