@@ -32,7 +32,7 @@
 use crate::apache::mod_alias::status_of;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::urls::{escape_uri, own_url};
+use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic, value};
 use contract::{
@@ -114,8 +114,8 @@ fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>,
     if word.text.eq_ignore_ascii_case(b"disabled") {
         return Ok(None);
     }
-    if !word.text.starts_with(b"/") {
-        return Err(wrong(args, "no path from the root:", word));
+    if is_url(&word.text) {
+        return Err(wrong(args, "no path:", word));
     }
     Ok(Some(word.text.clone()))
 }
@@ -128,6 +128,13 @@ pub(crate) fn has_slash(view: &View<'_>) -> bool {
 /// The status with which a directory is redirected to its index, if it is.
 pub(crate) fn index_redirect(view: &View<'_>) -> Option<Status> {
     last(view, &DIRECTORY_INDEX_REDIRECT).flatten()
+}
+
+/// The path that `FallbackResource` names for a request; a relative one begins in the directory of the request's path.
+pub(crate) fn fallback_for(named: &[u8], path: &[u8]) -> Vec<u8> {
+    let directory = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let start = if named.starts_with(b"/") { 0 } else { directory };
+    [&path[..start], named].concat()
 }
 
 /// The path that answers where there is no file.
@@ -191,8 +198,8 @@ struct Fallback {
 
 impl Handler for Fallback {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let path = &exchange.request.path;
-        if **path == *self.path || index::is_lookup(exchange) {
+        let path = fallback_for(&self.path, &exchange.request.path);
+        if exchange.request.path == path || index::is_lookup(exchange) {
             return Step::Next;
         }
         let Ok(file) = exchange.path() else { return Step::Next };
@@ -202,7 +209,7 @@ impl Handler for Fallback {
             Ok(false) => return Step::Next,
             Err(spent) => return Failure::from(spent).refuse(exchange),
         }
-        let (path, args) = (self.path.to_vec(), exchange.request.args.clone());
+        let args = exchange.request.args.clone();
         Step::Reroute(Reroute::Uri { path, args })
     }
 }

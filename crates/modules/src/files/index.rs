@@ -236,8 +236,14 @@ impl Index {
     fn without(&self, exchange: &Exchange, refused: Option<Status>) -> Step {
         match (refused, &self.fallback) {
             (Some(status), _) => Step::Finish(status),
-            (None, Some(path)) if **path != *exchange.request.path => {
-                let (path, args) = (path.to_vec(), exchange.request.args.clone());
+            // As in Apache, `DirectoryIndex disabled` also disables the path for directories.
+            _ if self.names.is_empty() => Step::Next,
+            (None, Some(named)) => {
+                let path = mod_dir::fallback_for(named, &exchange.request.path);
+                if path == exchange.request.path {
+                    return Step::Next;
+                }
+                let args = exchange.request.args.clone();
                 Step::Reroute(Reroute::Uri { path, args })
             }
             _ => Step::Next,
