@@ -40,6 +40,9 @@ const PHRASES: &[(&str, &str)] = &[
     ("or its kin", "write \"or a similar one\", or name them"),
     ("what became of", "write \"the result of\" or \"what happened to\""),
     ("what becomes of", "write \"what happens to\""),
+    ("would become of", "write \"how X would answer\" or \"what would happen to\""),
+    ("comes by itself", "write \"automatic\""),
+    ("come by themselves", "write \"automatic\""),
     ("is not looked at", "write \"is ignored\" or \"is not checked\""),
     ("as good as none", "write \"counts as missing\""),
 ];

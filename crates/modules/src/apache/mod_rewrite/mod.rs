@@ -83,7 +83,7 @@ pub(crate) static OPTIONS: Directive<Line> = in_file(Directive::new("RewriteOpti
 }))
 .args(Arity::AtLeast(1))
 .slot("htaccess rewrite")
-.help("Whether the rules of outer directories count, too.");
+.help("Whether the rules of outer directories apply, too.");
 
 /// `RewriteBase PATH`
 pub(crate) static BASE: Directive<Line> = in_file(Directive::new("RewriteBase", |args, loading| {

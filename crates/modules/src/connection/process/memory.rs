@@ -7,7 +7,7 @@ use contract::{Args, Directive, Loading};
 pub static REQUEST_MEMORY: Directive<Option<u64>> = Directive::new("request_memory", parse_memory)
     .within(Contexts::MAIN)
     .default("half of the machine's")
-    .help("How much memory requests in progress may hold: bodies, buffers and streams of the worker. Not in nginx.");
+    .help("The memory limit of all requests in progress: bodies, buffers and streams. Not in nginx.");
 
 /// The least memory that makes sense, in bytes: each request that waits needs a few kilobytes.
 const REQUEST_MEMORY_MIN: u64 = 1024 * 1024;

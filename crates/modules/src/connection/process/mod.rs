@@ -122,13 +122,13 @@ pub static PID: Directive<PathBuf> =
 pub static DAEMON: Directive<bool> = Directive::flag("daemon")
     .within(Contexts::MAIN)
     .default("on")
-    .help("Whether the server goes to the background.");
+    .help("Whether the server runs in the background.");
 
 /// `master_process on | off`
 pub static MASTER_PROCESS: Directive<bool> = Directive::flag("master_process")
     .within(Contexts::MAIN)
     .default("on")
-    .help("Whether a separate worker process serves.");
+    .help("Whether a separate worker process answers requests.");
 
 /// `worker_processes NUMBER | auto`
 pub static WORKER_PROCESSES: Directive<usize> = Directive::new("worker_processes", parse_threads)
@@ -157,7 +157,7 @@ pub static WORKER_RLIMIT_NOFILE: Directive<u64> = Directive::number("worker_rlim
 pub static WORKER_RLIMIT_CORE: Directive<u64> =
     Directive::new("worker_rlimit_core", |args, _| args.value(0, value::offset))
         .within(Contexts::MAIN)
-        .help("How long a core file of the worker may be.");
+        .help("The maximum size of a core file of the worker.");
 
 /// `worker_shutdown_timeout TIME`
 pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
@@ -186,7 +186,7 @@ pub enum Reloading {
 pub static WORKING_DIRECTORY: Directive<PathBuf> =
     Directive::new("working_directory", |args, _| Ok(OsStr::from_bytes(&args.word(0)?.text).into()))
         .within(Contexts::MAIN)
-        .help("The directory that the worker works in, where core files go.");
+        .help("The working directory of the worker. Core files are written there.");
 
 /// `env NAME[=VALUE]`
 pub static ENV: Directive<Env> = Directive::new("env", environment::parse)
@@ -199,7 +199,7 @@ pub static ENV: Directive<Env> = Directive::new("env", environment::parse)
 pub static LOAD_MODULE: Directive<()> = Directive::new("load_module", parse_load_module)
     .within(Contexts::MAIN)
     .rule(Rule::List)
-    .help("A module of nginx; what is built in needs no loading.");
+    .help("A module of nginx. Modules that are built in need no loading.");
 
 /// `events { … }`
 pub static EVENTS: Directive<SectionId> =

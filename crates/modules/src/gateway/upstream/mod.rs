@@ -176,7 +176,7 @@ pub static ZONE: Directive<()> = Directive::new("zone", parse_zone)
     .rule(Rule::Never)
     .repeats()
     .help(
-        "Shared memory for the servers, which nginx needs for `resolve`; all threads share it in any case.",
+        "Shared memory for the servers. Needed for `resolve`, as in nginx; Fulmar's threads always share the servers.",
     );
 
 /// `resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off]`

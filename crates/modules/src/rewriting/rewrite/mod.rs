@@ -4,8 +4,9 @@
 //! location. A URI that a location rewrote is matched against the locations again, ten times at most.
 //!
 //! - `rewrite PATTERN TARGET [FLAG]` matches the decoded path. The query of the request is added unless the target
-//!   ends with `?`. The flag `last` searches for a location again, and `break` stays in this one. `redirect` and
-//!   `permanent` answer with 302 and 301, as does a target that starts with `http://`, `https://` or `$scheme`.
+//!   ends with `?`. The flag `last` searches for a location again, and `break` stays in this one. `redirect`
+//!   answers with 302, and `permanent` with 301. A target that starts with `http://`, `https://` or `$scheme` is a
+//!   redirect with 302.
 //! - `return` answers with a status, a text or a redirect; 444 closes the connection without a response.
 //! - `set` gives a variable a value.
 //! - `if` tests a variable (true if neither empty nor `0`), a comparison (`=`, `!=`), a pattern (`~`, `~*`, `!~`,
