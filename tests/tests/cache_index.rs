@@ -128,7 +128,7 @@ fn a_million_responses() {
 
     let bytes = index_bytes(&directory, count, Server::Fulmar) / count as u64;
     eprintln!("Fulmar: {bytes} bytes of memory for each response");
-    assert!(bytes <= 100, "the manual says 100");
+    assert!(bytes <= 80, "the manual says 80");
     if have_nginx() {
         // nginx's loader looks at names and sizes only.
         let bytes = index_bytes(&directory, count, Server::Nginx) / count as u64;
