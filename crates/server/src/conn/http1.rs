@@ -17,6 +17,10 @@ use wire::{Timer, Transport};
 /// Content from this many bytes on is sent from where it is; less is copied after the head.
 const SENT_IN_PLACE: usize = 16 * 1024;
 
+/// A file of fewer bytes leaves together with its head. The kernel would split a longer one behind the head, and send the
+/// rest later.
+const JOINED_LIMIT: u64 = 32 * 1024;
+
 /// How much of a file is read at once where `sendfile` is off.
 const FILE_READ: usize = 64 * 1024;
 
@@ -101,13 +105,13 @@ impl Http1<'_> {
         self.message.answer.is_some_and(|answer| answer.chunked)
     }
 
-    /// Writes some of the output. Where a file follows, the kernel holds it back, so that both leave together.
+    /// Writes some of the output. Where a short file follows, the kernel holds it back, so that both leave together.
     fn write(&mut self, cx: &mut Context<'_>, limit: usize) -> io::Result<Sent> {
         let Io { stream, input, output, .. } = &mut *self.io;
         let bytes = &output.bytes()[..limit.min(output.bytes().len())];
         let content = &self.message.content[..(limit - bytes.len()).min(self.message.content.len())];
-        let by_kernel = self.message.part.as_ref().is_some_and(|part| part.by_kernel);
-        let polled = match by_kernel {
+        let is_joined = self.message.part.as_ref().is_some_and(|part| part.is_joined());
+        let polled = match is_joined {
             true => stream.poll_write_more(cx, bytes),
             false if content.is_empty() => stream.poll_write(cx, bytes),
             false => stream.poll_write_both(cx, bytes, content),
@@ -167,6 +171,11 @@ impl Part {
             lets_others_go_first: task_table::is_busy(),
             elsewhere: None,
         }
+    }
+
+    /// Whether the head waits for the file, so that both leave together.
+    fn is_joined(&self) -> bool {
+        self.by_kernel && self.end.saturating_sub(self.offset) < JOINED_LIMIT
     }
 
     /// Sends without copying, no more than a chunk in one turn. What is not in memory another thread reads first.
@@ -380,6 +389,11 @@ impl End for Http1<'_> {
     fn timer(&self) -> Option<&Timer> {
         Some(&self.io.timer)
     }
+}
+
+/// Whether a body is long enough to be sent from where it is.
+pub(super) fn stays(io: &Io, body: &Body) -> bool {
+    io.stream.is_plain() && body.length().is_some_and(|length| length >= SENT_IN_PLACE as u64)
 }
 
 /// Reads once, as long as the client may still take for it.

@@ -618,7 +618,7 @@ fn answer(mut io: Box<Io>, mut pooled: Box<PooledRequest>, error: Option<HeadErr
     let (body, complete) = pooled.settle(&mut io, body);
     let exchange = &pooled.request.flow.exchange;
     let is_all = !engine::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
-    if complete && is_all && respond::fits_in_memory(&body) {
+    if complete && is_all && respond::fits_in_memory(&body) && !http1::stays(&io, &body) {
         return answer_in_memory(io, pooled, &body);
     }
     Turn::Serve(Serving::new(io, pooled, Progress::Respond(body)))
