@@ -1,22 +1,21 @@
 //! The start of a file: what is known of the response whose content follows.
 //!
-//! All numbers are little-endian. A digest protects the head, and the head has the length of the content: a file that was
-//! cut off, or was written by another program, is found by that. A checksum of the content finds what a power failure left
+//! All numbers are little-endian. A checksum protects the head, and the head has the length of the content: a file that was
+//! cut off, or was written by another program, is found by that. Another checksum of the content finds what a power failure left
 //! of a file whose content had not reached the disk.
 
 use crate::freshness::Freshness;
 use crate::key::Key;
 use http::{Fields, Status};
-use md5::{Digest, Md5};
 
 /// How the files of this format start. Another format has another number.
-const MAGIC: &[u8; 8] = b"FULMARc2";
+const MAGIC: &[u8; 8] = b"FULMARc3";
 
-/// How long the digest of a head is, in bytes.
-const DIGEST: usize = 8;
+/// Where the part of a head starts that its CRC-32 protects.
+const SUMMED: usize = MAGIC.len() + 4;
 
 /// The bytes before the texts.
-const FIXED: usize = MAGIC.len() + DIGEST + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16;
+const FIXED: usize = SUMMED + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16;
 
 /// How long a head may be, in bytes. A response with a longer one is not kept.
 const HEAD_MAX: usize = 128 * 1024;
@@ -90,9 +89,7 @@ impl Head {
         let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
         let length = self.encoded_len()?;
         let mut out = Vec::with_capacity(length);
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&[0; DIGEST]);
-        out.extend_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+        out.extend_from_slice(&[0; SUMMED + 4]);
         out.extend_from_slice(&self.length.to_le_bytes());
         for number in [valid_until, updating_s, error_s, &self.date] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -108,19 +105,20 @@ impl Head {
             out.extend_from_slice(part);
         }
         self.fields.iter().for_each(|field| out.extend_from_slice(field.line));
-        let digest = Head::digest(&out);
-        out[MAGIC.len()..MAGIC.len() + DIGEST].copy_from_slice(&digest);
+        Head::seal(&mut out);
         Some(out)
     }
 
-    /// The digest of a head, in which its own place counts as zeros.
-    pub fn digest(head: &[u8]) -> [u8; DIGEST] {
-        let (start, rest) = head.split_at(MAGIC.len().min(head.len()));
-        let digest = Md5::new().chain_update(start).chain_update([0; DIGEST]);
-        let digest = digest.chain_update(rest.get(DIGEST..).unwrap_or_default()).finalize();
-        let mut short = [0; DIGEST];
-        short.copy_from_slice(&digest[..DIGEST]);
-        short
+    /// Writes what a head starts with: the format, its checksum and its length.
+    pub fn seal(head: &mut [u8]) {
+        let length = u32::try_from(head.len()).unwrap_or(u32::MAX);
+        if head.len() < SUMMED + size_of_val(&length) {
+            return;
+        }
+        head[..MAGIC.len()].copy_from_slice(MAGIC);
+        head[SUMMED..][..size_of_val(&length)].copy_from_slice(&length.to_le_bytes());
+        let sum = crc32fast::hash(&head[SUMMED..]);
+        head[MAGIC.len()..SUMMED].copy_from_slice(&sum.to_le_bytes());
     }
 
     /// Reads a head, and tells how long it is in bytes.
@@ -129,13 +127,13 @@ impl Head {
     /// More bytes are needed, or these are no head.
     pub fn decode(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
         let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
-        let mut numbers = Reader(&start[MAGIC.len() + DIGEST..]);
-        let length = numbers.u32();
+        let mut numbers = Reader(&start[MAGIC.len()..]);
+        let (sum, length) = (u32::from_le_bytes(numbers.take()), numbers.u32());
         if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
             return Err(HeadError::Damaged);
         }
         let Some(head) = bytes.get(..length) else { return Err(HeadError::Short(length)) };
-        if head[MAGIC.len()..MAGIC.len() + DIGEST] != Head::digest(head) {
+        if crc32fast::hash(&head[SUMMED..]) != sum {
             return Err(HeadError::Damaged);
         }
         let content = numbers.u64();
@@ -275,7 +273,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::decode(&bytes);
-            let _ = Head::decode(&[&b"FULMARc2"[..], &bytes].concat());
+            let _ = Head::decode(&[&b"FULMARc3"[..], &bytes].concat());
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn file_id(metadata: &Metadata) -> FileId {
 pub struct Demand {
     /// Whether the content has to be compared with its checksum.
     pub checks: bool,
-    /// How long a content may be that is read into memory, in bytes; 0 reads none.
+    /// How long a content may be that is read into memory, in bytes. What comes with the head is in memory anyway.
     pub loads: u64,
     /// Whether reading may take its time.
     pub may_block: bool,
@@ -78,8 +78,16 @@ impl Object {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(file: Arc<File>, demand: Demand, read: &mut Read<'_>) -> Result<Object, ReadError> {
-        let mut object = Object::read_head(file, read)?;
-        let loads = (1..=demand.loads).contains(&object.head.length);
+        let (mut object, first) = Object::read_head(file, read)?;
+        if let Some(content) = first.get(..usize::try_from(object.head.length).unwrap_or(usize::MAX)) {
+            // All of it came with the head. A copy takes no more memory than the content has bytes.
+            if demand.checks && crc32fast::hash(content) != object.head.checksum {
+                return Err(ReadError::Damaged);
+            }
+            object.content = Content::Memory(Bytes::copy_from_slice(content));
+            return Ok(object);
+        }
+        let loads = object.head.length <= demand.loads;
         if demand.checks && object.head.length > PART && !demand.may_block {
             return Err(ReadError::Waits);
         }
@@ -96,7 +104,8 @@ impl Object {
         Ok(object)
     }
 
-    fn read_head(file: Arc<File>, read: &mut Read<'_>) -> Result<Object, ReadError> {
+    /// Reads the head, and gives what was read after it.
+    fn read_head(file: Arc<File>, read: &mut Read<'_>) -> Result<(Object, Vec<u8>), ReadError> {
         let mut wanted = STARTS_MAX;
         loop {
             let mut bytes = vec![0; wanted];
@@ -104,6 +113,7 @@ impl Object {
             bytes.truncate(count);
             match Head::decode(&bytes) {
                 Ok((head, start)) => {
+                    bytes.drain(..start);
                     let start = start as u64;
                     let metadata = file.metadata().map_err(ReadError::Io)?;
                     let is_whole = start.checked_add(head.length) == Some(metadata.size());
@@ -116,7 +126,7 @@ impl Object {
                         modified,
                         derived: Derived::default(),
                     };
-                    return if is_whole { Ok(object) } else { Err(ReadError::Damaged) };
+                    return if is_whole { Ok((object, bytes)) } else { Err(ReadError::Damaged) };
                 }
                 Err(HeadError::Short(length)) if length > wanted => wanted = length,
                 Err(_) => return Err(ReadError::Damaged),

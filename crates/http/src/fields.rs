@@ -53,6 +53,12 @@ impl Fields {
         Fields::default()
     }
 
+    /// An empty list with room for the fields of another one.
+    pub fn with_room_for(other: &Fields) -> Fields {
+        let (arena, spans) = (Vec::with_capacity(other.arena.len()), Vec::with_capacity(other.spans.len()));
+        Fields { arena, spans, ..Fields::default() }
+    }
+
     /// Forgets all fields and keeps the memory.
     pub fn clear(&mut self) {
         self.arena.clear();

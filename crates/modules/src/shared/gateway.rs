@@ -207,7 +207,9 @@ impl<P: Protocol> Gateway<P> {
     /// Sends a response that is kept.
     fn serve(&self, exchange: &mut Exchange, cached: &Cached, object: &Arc<Object>) -> Step {
         let (length, body) = (object.head.length, cached::answer::body(object));
-        let is_usual = object.is_in_memory() && Prepared::is_usual(exchange);
+        // An object that only this request has was read for it.
+        let is_ready = object.is_in_memory() && Arc::strong_count(object) > 1;
+        let is_usual = is_ready && Prepared::is_usual(exchange);
         if let Some(prepared) = Prepared::find(object, exchange).filter(|_| is_usual) {
             cached.count_sent(object);
             prepared.apply(exchange);

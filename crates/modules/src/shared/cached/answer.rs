@@ -257,8 +257,9 @@ impl Cached {
 
 /// The fields of an answer that are kept: not those of the connection and of framing.
 fn kept_fields(fields: &Fields, keeps: impl Fn(&[u8]) -> bool) -> Fields {
-    let is_listed = |name: &[u8]| tokens(fields, "Connection").any(|token| name.eq_ignore_ascii_case(token));
-    let mut kept = Fields::new();
+    let listed: Vec<&[u8]> = tokens(fields, "Connection").collect();
+    let is_listed = |name: &[u8]| listed.iter().any(|token| name.eq_ignore_ascii_case(token));
+    let mut kept = Fields::with_room_for(fields);
     for field in fields.iter() {
         let is_own = matches!(Kind::of(&field), Kind::Own | Kind::Upgrade);
         if !is_own && !is_listed(field.name) && keeps(field.name) {
