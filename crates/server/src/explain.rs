@@ -121,8 +121,8 @@ fn begin(
     let policy = &hosts.default_server().scope.policy;
     let mut request = Request { length: question.head.len() as u64, ..Request::new() };
     let mut target = Target::default();
-    let understood = understand(&question.head, &mut request.head, &mut target, &policy.head);
-    let framing = understood.as_ref().ok().copied();
+    let parsed = parse_question(&question.head, &mut request.head, &mut target, &policy.head);
+    let framing = parsed.as_ref().ok().copied();
     if framing.is_none() {
         // An invalid request has no URI, even if a part of it was parsed.
         target = Target::default();
@@ -138,7 +138,7 @@ fn begin(
     events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
     flow.choose(chosen);
     let in_clear = hosts.is_encrypted() && !question.is_encrypted;
-    let refused = match understood {
+    let refused = match parsed {
         Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
         Ok(_) => in_clear.then_some(Status(497)).or_else(|| flow.unknown_method()),
         Err((status, reason)) => {
@@ -150,7 +150,7 @@ fn begin(
 }
 
 /// Reads a head, its target and how its body is framed; else the status to answer with, and why.
-fn understand(
+fn parse_question(
     bytes: &[u8],
     head: &mut RequestHead,
     target: &mut Target,

@@ -1,6 +1,6 @@
 //! What runs on a thread of the worker: it accepts connections, serves them, and goes over from site to site.
 
-use crate::conn::Connection;
+use crate::conn::ConnectionTask;
 use crate::detached::Detached;
 use crate::event_loop::{Order, runtime};
 use crate::pulse::Pulse;
@@ -106,12 +106,12 @@ pub(crate) fn serve(
 
 /// What a thread has in progress.
 enum Task {
-    Connection(Connection),
+    Connection(ConnectionTask),
     Detached(Box<Detached>),
 }
 
 impl Task {
-    /// See [`Connection::idle_since_ms`].
+    /// See [`ConnectionTask::idle_since_ms`].
     fn idle_since_ms(&self) -> Option<u64> {
         match self {
             Task::Connection(connection) => connection.idle_since_ms(),
@@ -119,10 +119,10 @@ impl Task {
         }
     }
 
-    /// See [`Connection::give_way`].
-    fn give_way(&mut self) {
+    /// See [`ConnectionTask::close_if_idle`].
+    fn close_if_idle(&mut self) {
         if let Task::Connection(connection) = self {
-            connection.give_way();
+            connection.close_if_idle();
         }
     }
 }
@@ -272,7 +272,7 @@ async fn accept(thread: Rc<Thread>, table: Rc<TaskTable<Task>>, place: Rc<Cell<u
                     counted = Counted::new(&thread);
                 }
                 if let Some(counted) = counted {
-                    table.add(Task::Connection(Connection::new(counted, place.get(), stream, &peer)));
+                    table.add(Task::Connection(ConnectionTask::new(counted, place.get(), stream, &peer)));
                 } else if thread.places.complains(Instant::now()) {
                     let text = format!("{} worker_connections are not enough", thread.places.limit());
                     thread.log(Level::Error, &text);
@@ -303,7 +303,7 @@ fn make_room(thread: &Thread, table: &TaskTable<Task>) -> bool {
         // Connections that only wait for their client to close look at the places by themselves.
         thread.timers.wake_all();
     }
-    idle.into_iter().for_each(|slot| table.change(slot, Task::give_way));
+    idle.into_iter().for_each(|slot| table.change(slot, Task::close_if_idle));
     true
 }
 

@@ -1,6 +1,6 @@
 //! Whether a request may go on with the certificate that its client showed in the handshake, or without one.
 
-use super::Io;
+use super::ClientConnection;
 use contract::VerifyClient;
 use engine::Flow;
 use http::Status;
@@ -13,21 +13,21 @@ const NO_CERTIFICATE: Status = Status(496);
 const BAD_CERTIFICATE: Status = Status(495);
 
 /// The status that ends a request on an encrypted connection, if its server was chosen and does not accept the client.
-pub(super) fn check(io: &Io, flow: &mut Flow) -> Option<Status> {
+pub(super) fn check(client: &ClientConnection, flow: &mut Flow) -> Option<Status> {
     let verify = flow.exchange.scope.policy.tls.as_deref().map_or(VerifyClient::Off, |tls| tls.verify);
     if verify == VerifyClient::Off {
         return None;
     }
-    let tls = io.info.tls.as_deref()?;
+    let tls = client.info.tls.as_deref()?;
     let certificate = tls.agreed.client.as_deref();
-    let is_other_name = io.named.is_some()
+    let is_other_name = client.named.is_some()
         && tls.server_name.as_ref().is_none_or(|name| *name.as_bytes() != *flow.exchange.request.host);
     // The client was not asked for what this server wants to see.
     let is_other_check =
-        certificate.is_some() && !io.hosts().checks_clients_like(io.named.as_ref(), flow.server());
+        certificate.is_some() && !client.hosts().checks_clients_like(client.named.as_ref(), flow.server());
     if is_other_name || is_other_check {
         let text = "client attempted to request the server name different from the one that was negotiated";
-        flow.choose(&Arc::clone(io.default_server()));
+        flow.choose(&Arc::clone(client.default_server()));
         flow.exchange.log(Level::Info, &format!("{text} while reading client request headers"));
         return Some(Status::MISDIRECTED_REQUEST);
     }

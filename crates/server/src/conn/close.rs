@@ -1,7 +1,7 @@
 //! Closing a connection so that its last response is read: what the client still sends is drained
 //! first, because a reset would overtake the response (RFC 9112, section 9.6).
 
-use super::Io;
+use super::ClientConnection;
 use super::http1::poll_input;
 use contract::Scope;
 use contract::policy::LingeringClose;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// A connection that is being closed.
 pub(crate) struct Closing {
-    pub(crate) io: Box<Io>,
+    pub(crate) client: Box<ClientConnection>,
     scope: Arc<Scope>,
     /// Whether the client may still be sending.
     unread: bool,
@@ -28,9 +28,9 @@ enum Stage {
 
 impl Closing {
     /// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
-    pub(crate) fn new(io: Box<Io>, scope: Arc<Scope>, unread: bool) -> Closing {
+    pub(crate) fn new(client: Box<ClientConnection>, scope: Arc<Scope>, unread: bool) -> Closing {
         let stage = Stage::Flushing(Pace::of_response(&scope.policy.sending));
-        Closing { io, scope, unread, stage }
+        Closing { client, scope, unread, stage }
     }
 
     /// Ready when the connection is closed.
@@ -38,12 +38,12 @@ impl Closing {
         loop {
             match &mut self.stage {
                 Stage::Flushing(pace) => {
-                    let is_empty = self.io.output.is_empty();
-                    if let Err(error) = ready!(self.io.poll_flush(cx, pace, true)) {
-                        self.io.reset_if_timed_out(&error, &self.scope.policy.lingering);
+                    let is_empty = self.client.output.is_empty();
+                    if let Err(error) = ready!(self.client.poll_flush(cx, pace, true)) {
+                        self.client.reset_if_timed_out(&error, &self.scope.policy.lingering);
                         return Poll::Ready(());
                     }
-                    self.io.is_held |= !is_empty;
+                    self.client.is_held |= !is_empty;
                     if !self.ends_lingering() {
                         return Poll::Ready(());
                     }
@@ -52,7 +52,7 @@ impl Closing {
                     self.begin_to_wait();
                 }
                 Stage::Draining { pace, .. } => {
-                    let Io { stream, input, timer, counted, .. } = &mut *self.io;
+                    let ClientConnection { stream, input, timer, counted, .. } = &mut *self.client;
                     input.consume(usize::MAX);
                     if counted.thread().places.are_wanted() {
                         return Poll::Ready(());
@@ -68,16 +68,16 @@ impl Closing {
 
     /// Ends our side; tells whether the client's input has to be drained.
     fn ends_lingering(&mut self) -> bool {
-        let io = &mut self.io;
+        let client = &mut self.client;
         let linger = match self.scope.policy.lingering.close {
             LingeringClose::Always => true,
-            LingeringClose::On => self.unread || !io.input.is_empty() || io.stream.may_have_more(),
+            LingeringClose::On => self.unread || !client.input.is_empty() || client.stream.may_have_more(),
             LingeringClose::Off => false,
         };
-        io.stream.say_goodbye();
+        client.stream.say_goodbye();
         // If the client has sent more than was read, the kernel answers `close` alone with a reset, and drops the held bytes.
-        let ends = linger || io.is_held;
-        ends && io.stream.shutdown_write().is_ok() && linger
+        let ends = linger || client.is_held;
+        ends && client.stream.shutdown_write().is_ok() && linger
     }
 
     /// Sets the time for the next wait; `false` if there is none left.

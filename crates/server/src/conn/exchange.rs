@@ -1,6 +1,6 @@
 //! From a head to an exchange in its virtual server.
 
-use super::Io;
+use super::ClientConnection;
 use super::client_certificate;
 use super::course::Course;
 use super::message::Message;
@@ -63,71 +63,76 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
 }
 
 /// A request whose head is still to be read.
-pub(crate) fn unread(io: &Io) -> Box<PooledRequest> {
-    io.thread().requests.take().unwrap_or_else(|| {
-        let (server, variables) = (io.default_server(), Arc::clone(&io.serving.site.variables));
+pub(crate) fn unread(client: &ClientConnection) -> Box<PooledRequest> {
+    client.thread().requests.take().unwrap_or_else(|| {
+        let (server, variables) = (client.default_server(), Arc::clone(&client.serving.site.variables));
         let scope = Arc::clone(&server.scope);
-        let exchange = Exchange::new(Rc::clone(&io.info), Request::new(), scope, variables);
+        let exchange = Exchange::new(Rc::clone(&client.info), Request::new(), scope, variables);
         Box::new(PooledRequest::new(Flow::new(exchange, Arc::clone(server))))
     })
 }
 
 /// Starts a request whose head is complete.
-pub(crate) fn begin(io: &Io, pooled: &mut PooledRequest) {
-    io.note_early_data();
-    let merge_slashes = io.default_policy().head.merge_slashes;
+pub(crate) fn start_request(client: &ClientConnection, pooled: &mut PooledRequest) {
+    client.note_early_data();
+    let merge_slashes = client.default_policy().head.merge_slashes;
     let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     if let Err(error) = parse_target(head.target(), merge_slashes, target) {
-        return broken(io, pooled, error.into());
+        return start_broken(client, pooled, error.into());
     }
     match examine(head, target) {
-        Ok(framing) => match check_body(io, &framing) {
-            Ok(()) => whole(io, pooled, framing),
-            Err(error) => refuse(io, pooled, Read::All, error, Level::Error),
+        Ok(framing) => match check_body(client, &framing) {
+            Ok(()) => start_complete(client, pooled, framing),
+            Err(error) => start_refused(client, pooled, Read::All, error, Level::Error),
         },
         Err(error) => {
             find_host(head, target);
-            refuse(io, pooled, Read::All, error, Level::Info);
+            start_refused(client, pooled, Read::All, error, Level::Info);
         }
     }
 }
 
 /// Starts a request of a stream of HTTP/2, whose head is complete or malformed.
-pub(super) fn begin_stream(io: &Io, pooled: &mut PooledRequest, ends: bool, malformed: Option<HeadError>) {
-    io.note_early_data();
+pub(super) fn start_stream(
+    client: &ClientConnection,
+    pooled: &mut PooledRequest,
+    ends: bool,
+    malformed: Option<HeadError>,
+) {
+    client.note_early_data();
     if let Some(error) = malformed {
-        broken(io, pooled, error);
+        start_broken(client, pooled, error);
         pooled.message.is_malformed = error.status == Status::BAD_REQUEST;
         return;
     }
-    let merge_slashes = io.default_policy().head.merge_slashes;
+    let merge_slashes = client.default_policy().head.merge_slashes;
     let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     if let Err(error) = parse_target(head.target(), merge_slashes, target) {
-        return broken(io, pooled, error.into());
+        return start_broken(client, pooled, error.into());
     }
     let framing = match examine(head, target) {
         Ok(framing) => framing,
         Err(error) => {
             find_host(head, target);
-            return refuse(io, pooled, Read::All, error, Level::Info);
+            return start_refused(client, pooled, Read::All, error, Level::Info);
         }
     };
     let body = match framing.body {
         BodyLength::Length(1..) if ends => {
             let reason = "client prematurely closed stream";
             let error = HeadError { status: Status::BAD_REQUEST, reason, line_known: true };
-            refuse(io, pooled, Read::All, error, Level::Info);
+            start_refused(client, pooled, Read::All, error, Level::Info);
             pooled.message.is_malformed = true;
             return;
         }
         BodyLength::None if !ends => BodyLength::Chunked,
         other => other,
     };
-    whole(io, pooled, Framing { body, ..framing });
+    start_complete(client, pooled, Framing { body, ..framing });
     let exchange = &pooled.request.flow.exchange;
-    let is_enabled = exchange.scope.policy.http2.is_enabled || io.hosts().protocols.has(Protocols::HTTP2);
+    let is_enabled = exchange.scope.policy.http2.is_enabled || client.hosts().protocols.has(Protocols::HTTP2);
     if !is_enabled && pooled.message.refused.is_none() {
         let text =
             "client attempted to request the server name for which the negotiated protocol is disabled";
@@ -137,26 +142,26 @@ pub(super) fn begin_stream(io: &Io, pooled: &mut PooledRequest, ends: bool, malf
 }
 
 /// Starts a request whose head or target is broken, only to answer it.
-pub(crate) fn broken(io: &Io, pooled: &mut PooledRequest, error: HeadError) {
-    understand(io, pooled, error.line_known);
-    refuse(io, pooled, Read::Part, error, Level::Info);
+pub(crate) fn start_broken(client: &ClientConnection, pooled: &mut PooledRequest, error: HeadError) {
+    parse_known_target(client, pooled, error.line_known);
+    start_refused(client, pooled, Read::Part, error, Level::Info);
 }
 
 /// Starts a request that never came whole, only to be logged.
-pub(crate) fn unparsed(io: &Io, pooled: &mut PooledRequest) {
-    let received = io.input.bytes();
+pub(crate) fn start_incomplete(client: &ClientConnection, pooled: &mut PooledRequest) {
+    let received = client.input.bytes();
     let head = &mut pooled.request.flow.exchange.request.head;
     if head.line().is_empty() {
         head.set_beginning(received.trim_ascii());
     }
-    understand(io, pooled, true);
-    start(io, pooled, Read::Part, BodyLength::None);
+    parse_known_target(client, pooled, true);
+    find_server(client, pooled, Read::Part, BodyLength::None);
     pooled.request.flow.exchange.request.length = received.len() as u64;
 }
 
 /// Takes apart what there is of a head that is broken or not whole.
-fn understand(io: &Io, pooled: &mut PooledRequest, line_known: bool) {
-    let merge_slashes = io.default_policy().head.merge_slashes;
+fn parse_known_target(client: &ClientConnection, pooled: &mut PooledRequest, line_known: bool) {
+    let merge_slashes = client.default_policy().head.merge_slashes;
     let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     match line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
@@ -168,12 +173,12 @@ fn understand(io: &Io, pooled: &mut PooledRequest, line_known: bool) {
 
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
 /// framing is broken.
-fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
+fn check_body(client: &ClientConnection, framing: &Framing) -> Result<(), HeadError> {
     if framing.body != BodyLength::Chunked {
         return Ok(());
     }
     let mut decoder = BodyDecoder::new(framing.body, u64::MAX)?;
-    let mut input = io.input.bytes();
+    let mut input = client.input.bytes();
     loop {
         match decoder.decode(input)? {
             Chunk::Data { skip, length } => input = &input[skip + length..],
@@ -182,8 +187,8 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
     }
 }
 
-fn whole(io: &Io, pooled: &mut PooledRequest, framing: Framing) {
-    start(io, pooled, Read::All, framing.body);
+fn start_complete(client: &ClientConnection, pooled: &mut PooledRequest, framing: Framing) {
+    find_server(client, pooled, Read::All, framing.body);
     pooled.message.framing = framing;
     pooled.message.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
     let exchange = &mut pooled.request.flow.exchange;
@@ -195,16 +200,16 @@ fn whole(io: &Io, pooled: &mut PooledRequest, framing: Framing) {
         exchange.log(Level::Info, &text);
     }
     tell_request(exchange);
-    if io.clear_by_mistake && pooled.message.refused.is_none() {
+    if client.clear_by_mistake && pooled.message.refused.is_none() {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
         exchange.log(Level::Info, text);
         pooled.message.refused = Some(Status(497));
     }
     let flow = &mut pooled.request.flow;
     pooled.message.refused = pooled.message.refused.or_else(|| flow.unknown_method());
-    if io.info.tls.is_some() && pooled.message.refused.is_none() {
+    if client.info.tls.is_some() && pooled.message.refused.is_none() {
         let flow = &mut pooled.request.flow;
-        if let Some(status) = client_certificate::check(io, flow) {
+        if let Some(status) = client_certificate::check(client, flow) {
             pooled.message.refuse_last(&mut flow.exchange, status);
         }
     }
@@ -223,34 +228,40 @@ fn tell_request(exchange: &Exchange) {
     });
 }
 
-fn refuse(io: &Io, pooled: &mut PooledRequest, read: Read, error: HeadError, level: Level) {
+fn start_refused(
+    client: &ClientConnection,
+    pooled: &mut PooledRequest,
+    read: Read,
+    error: HeadError,
+    level: Level,
+) {
     let head = &mut pooled.request.flow.exchange.request.head;
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
-    start(io, pooled, read, BodyLength::None);
+    find_server(client, pooled, read, BodyLength::None);
     pooled.request.flow.exchange.log(level, error.reason);
     pooled.message.refused = Some(error.status);
 }
 
 /// Finds the server for a request, whose target was taken apart.
-fn start(io: &Io, pooled: &mut PooledRequest, read: Read, body: BodyLength) {
-    let requests = &io.info.requests;
+fn find_server(client: &ClientConnection, pooled: &mut PooledRequest, read: Read, body: BodyLength) {
+    let requests = &client.info.requests;
     requests.set(requests.get() + 1);
     let PooledRequest { request, target, .. } = pooled;
     let flow = &mut request.flow;
     let exchange = &mut flow.exchange;
-    exchange.take_up(&io.info, &io.serving.site.variables, io.started.unwrap_or_else(Time::now));
+    exchange.take_up(&client.info, &client.serving.site.variables, client.started.unwrap_or_else(Time::now));
     let request = &mut exchange.request;
     fill(request, target, body);
-    (request.length, request.pipelined) = (io.head_length as u64, io.pipelined);
-    flow.start(io.default_server());
+    (request.length, request.pipelined) = (client.head_length as u64, client.pipelined);
+    flow.start(client.default_server());
     let found = match read.leaves_host_open(&flow.exchange.request) {
-        true => Ok(io.default_server()),
-        false => io.hosts().find(&flow.exchange),
+        true => Ok(client.default_server()),
+        false => client.hosts().find(&flow.exchange),
     };
-    let server = found.unwrap_or(io.default_server());
+    let server = found.unwrap_or(client.default_server());
     pooled.message.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
     pooled.request.flow.choose(server);
 }

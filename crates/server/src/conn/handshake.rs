@@ -1,6 +1,6 @@
 //! The start of a connection to an address with `ssl`: the handshake, and the server that it chooses.
 
-use super::{Input, Io};
+use super::{ClientConnection, Input};
 use contract::{Connection, Exchange, Request, Tls};
 use journal::{About, Level};
 use site::{Certificates, Encryption};
@@ -34,7 +34,7 @@ struct Asking {
     check: Pin<Box<dyn Future<Output = Option<Verdict>>>>,
 }
 
-impl Io {
+impl ClientConnection {
     /// Opens the connection; gives what ends it where that does not succeed. The caller watches the timer while it waits.
     pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
         if self.start.as_ref().is_none_or(|start| start.failure.is_none()) {

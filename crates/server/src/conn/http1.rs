@@ -2,7 +2,7 @@
 
 use super::message::{Message, Part, Reading};
 use super::respond::{Answer, append_bytes, append_end, append_head};
-use super::{Io, OUTPUT_LIMIT, READ_SIZE};
+use super::{ClientConnection, OUTPUT_LIMIT, READ_SIZE};
 use crate::task_table;
 use bytes::{Buf, Bytes};
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
@@ -26,7 +26,7 @@ const FILE_READ: usize = 64 * 1024;
 
 /// A connection in HTTP/1 as the sender of a request.
 pub(crate) struct Http1<'a> {
-    pub(crate) io: &'a mut Io,
+    pub(crate) client: &'a mut ClientConnection,
     pub(crate) message: &'a mut Message,
 }
 
@@ -45,7 +45,7 @@ impl BodyReader for Http1<'_> {
             take(&std::mem::take(&mut self.message.first));
         }
         loop {
-            self.message.take(&mut self.io.input, exchange, &mut |bytes| {
+            self.message.take(&mut self.client.input, exchange, &mut |bytes| {
                 is_empty = false;
                 take(bytes);
             })?;
@@ -67,10 +67,10 @@ impl Http1<'_> {
     /// Reads once, as long as the client may still take for it.
     fn poll_read(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Status>> {
         let policy = &exchange.scope.policy.request_body;
-        let timers = &self.io.counted.thread().timers;
+        let timers = &self.client.counted.thread().timers;
         let (pace, timer) =
             self.message.pace.get_or_insert_with(|| (Pace::of_body(policy), Timer::new(timers)));
-        let Io { stream, input, .. } = &mut *self.io;
+        let ClientConnection { stream, input, .. } = &mut *self.client;
         poll_input(stream, input, (pace, timer), cx)
     }
 
@@ -80,7 +80,7 @@ impl Http1<'_> {
         cx: &mut Context<'_>,
         take: &mut dyn FnMut(&[u8]),
     ) -> Poll<Result<bool, Status>> {
-        let Io { stream, input, .. } = &mut *self.io;
+        let ClientConnection { stream, input, .. } = &mut *self.client;
         if input.is_empty() && ready!(stream.poll_read_into(cx, input, READ_SIZE)).is_err() {
             return Poll::Ready(Err(Status::CLIENT_CLOSED));
         }
@@ -107,7 +107,7 @@ impl Http1<'_> {
 
     /// Writes some of the output. Where a short file follows, the kernel holds it back, so that both leave together.
     fn write(&mut self, cx: &mut Context<'_>, limit: usize) -> io::Result<Sent> {
-        let Io { stream, input, output, .. } = &mut *self.io;
+        let ClientConnection { stream, input, output, .. } = &mut *self.client;
         let bytes = &output.bytes()[..limit.min(output.bytes().len())];
         let content = &self.message.content[..(limit - bytes.len()).min(self.message.content.len())];
         let is_joined = self.message.part.as_ref().is_some_and(|part| part.is_joined());
@@ -139,7 +139,7 @@ impl Http1<'_> {
         if part.offset >= part.end {
             self.message.part = None;
             if self.is_chunked() {
-                self.io.output.append(|out| out.extend_from_slice(h1::CHUNK_END));
+                self.client.output.append(|out| out.extend_from_slice(h1::CHUNK_END));
                 exchange.wire.bytes += h1::CHUNK_END.len() as u64;
                 return self.write(cx, limit);
             }
@@ -150,8 +150,8 @@ impl Http1<'_> {
             return Ok(Sent::AwaitsServer);
         }
         match part.by_kernel {
-            true => part.send_file(cx, exchange, self.io, limit),
-            false => part.read_file(cx, exchange, self.io),
+            true => part.send_file(cx, exchange, self.client, limit),
+            false => part.read_file(cx, exchange, self.client),
         }
     }
 }
@@ -183,7 +183,7 @@ impl Part {
         &mut self,
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
-        io: &mut Io,
+        client: &mut ClientConnection,
         limit: usize,
     ) -> io::Result<Sent> {
         if let Some(Reading::Warming(reading)) = &mut self.elsewhere {
@@ -198,12 +198,14 @@ impl Part {
                 self.end.min(self.offset.saturating_add(self.chunk.min(task_table::file_turn())));
             if let Some(reading) = warm(&self.file, self.offset..self.warm_until, self.unknown)? {
                 self.elsewhere = Some(Reading::Warming(reading));
-                return self.send_file(cx, exchange, io, limit);
+                return self.send_file(cx, exchange, client, limit);
             }
         }
         let count = usize::try_from(self.warm_until - self.offset).unwrap_or(usize::MAX).min(limit);
-        let polled = io.stream.poll_send_file(cx, &self.file, &mut self.offset, count);
-        let Poll::Ready(sent) = io.input.release_if_pending(polled) else { return Ok(Sent::AwaitsClient) };
+        let polled = client.stream.poll_send_file(cx, &self.file, &mut self.offset, count);
+        let Poll::Ready(sent) = client.input.release_if_pending(polled) else {
+            return Ok(Sent::AwaitsClient);
+        };
         let sent = sent? as u64;
         exchange.wire.bytes += sent;
         if sent == 0 {
@@ -215,24 +217,29 @@ impl Part {
     }
 
     /// Reads into the output.
-    fn read_file(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, io: &mut Io) -> io::Result<Sent> {
+    fn read_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        client: &mut ClientConnection,
+    ) -> io::Result<Sent> {
         let count = if let Some(Reading::Bytes(reading)) = &mut self.elsewhere {
             let Poll::Ready(bytes) = Pin::new(reading).poll(cx) else { return Ok(Sent::AwaitsServer) };
             self.elsewhere = None;
             let bytes = bytes?;
-            io.output.append(|out| out.extend_from_slice(&bytes));
+            client.output.append(|out| out.extend_from_slice(&bytes));
             bytes.len()
         } else {
             let wanted = usize::try_from(self.end - self.offset).unwrap_or(FILE_READ).min(FILE_READ);
-            let room = &mut io.output.room(wanted)[..wanted];
+            let room = &mut client.output.room(wanted)[..wanted];
             match read(&self.file, room, self.offset, self.unknown)? {
                 Read::Bytes(count) => {
-                    io.output.grew(count);
+                    client.output.grew(count);
                     count
                 }
                 Read::Elsewhere(reading) => {
                     self.elsewhere = Some(Reading::Bytes(reading));
-                    return self.read_file(cx, exchange, io);
+                    return self.read_file(cx, exchange, client);
                 }
             }
         };
@@ -256,7 +263,7 @@ impl End for Http1<'_> {
             _ => exchange.request.head.version >= Version::Http11,
         };
         if is_understood {
-            let output = &mut self.io.output;
+            let output = &mut self.client.output;
             let before = output.bytes().len();
             output.append(|out| h1::encode_interim(out, status, fields));
             let length = (output.bytes().len() - before) as u64;
@@ -277,7 +284,7 @@ impl End for Http1<'_> {
         // What is passed on as it comes belongs to the task or the source that takes it.
         match self.message.is_awaited(exchange) {
             true => Ok(()),
-            false => self.message.skip(&mut self.io.input, exchange).map(drop),
+            false => self.message.skip(&mut self.client.input, exchange).map(drop),
         }
     }
 
@@ -289,13 +296,13 @@ impl End for Http1<'_> {
             self.interim(&mut flow.exchange, Status::CONTINUE, &Fields::new());
         }
         // The server may have been told to stop, or to serve another site, while the request waited.
-        flow.exchange.wire.keep_alive &= !self.io.is_leaving();
+        flow.exchange.wire.keep_alive &= !self.client.is_leaving();
         let answer = Answer::new(flow);
         if !answer.keep_alive && !is_limited && body.has_file() {
             // The last bytes of the file leave with the end of the connection; a failure costs a segment.
-            self.io.is_held = self.io.stream.hold_until_end().is_ok();
+            self.client.is_held = self.client.stream.hold_until_end().is_ok();
         }
-        append_head(&mut self.io.output, flow, &answer);
+        append_head(&mut self.client.output, flow, &answer);
         self.message.answer = Some(answer);
         self.message.is_tunnel = matches!(body, Body::Tunnel(_));
         answer.has_body
@@ -303,15 +310,15 @@ impl End for Http1<'_> {
 
     fn has_room(&self) -> bool {
         let is_free = self.message.part.is_none() && self.message.content.is_empty();
-        is_free && self.io.output.bytes().len() < OUTPUT_LIMIT
+        is_free && self.client.output.bytes().len() < OUTPUT_LIMIT
     }
 
     fn give(&mut self, exchange: &mut Exchange, piece: Piece) {
         let may_stay = !self.is_chunked()
             && !self.message.is_tunnel
             && self.message.content.is_empty()
-            && self.io.stream.is_plain();
-        let output = &mut self.io.output;
+            && self.client.stream.is_plain();
+        let output = &mut self.client.output;
         let before = output.bytes().len();
         match piece {
             Piece::Bytes(bytes) if may_stay && bytes.len() >= SENT_IN_PLACE => {
@@ -332,68 +339,68 @@ impl End for Http1<'_> {
 
     fn finish(&mut self, flow: &mut Flow) {
         if let Some(answer) = &self.message.answer {
-            append_end(&mut self.io.output, flow, answer);
+            append_end(&mut self.client.output, flow, answer);
         }
     }
 
     fn send(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent> {
-        if !self.io.output.is_empty() || !self.message.content.is_empty() {
+        if !self.client.output.is_empty() || !self.message.content.is_empty() {
             return self.write(cx, limit);
         }
         let sent = self.send_part(cx, exchange, limit);
         if let Ok(Sent::All) = sent {
-            self.io.output.release();
+            self.client.output.release();
         }
         sent
     }
 
     fn has_unsent(&self) -> bool {
-        !self.io.output.is_empty() || !self.message.content.is_empty() || self.message.part.is_some()
+        !self.client.output.is_empty() || !self.message.content.is_empty() || self.message.part.is_some()
     }
 
     fn discard(&mut self, why: &io::Error) {
-        self.io.reset_if_timed_out(why, &self.io.default_policy().lingering);
-        self.io.output.consume(usize::MAX);
+        self.client.reset_if_timed_out(why, &self.client.default_policy().lingering);
+        self.client.output.consume(usize::MAX);
         (self.message.content, self.message.part) = (Bytes::new(), None);
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, lasts: bool) -> Poll<()> {
         // A request that waits holds no memory for the next one.
-        self.io.input.release();
+        self.client.input.release();
         let is_awaited = self.message.is_awaited(exchange);
         let polled = match is_awaited {
             // Nothing is there of the rest of the body, and nothing will come.
-            true => match self.io.stream.poll_peek(cx, &mut [0]) {
+            true => match self.client.stream.poll_peek(cx, &mut [0]) {
                 Poll::Ready(Ok(1..)) | Poll::Pending => Poll::Pending,
                 // What cannot be waited for is as good as gone.
                 Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
             },
             // What the client sent before, such as a further request, stays where it is and does not hide its end.
             false if lasts => Poll::Pending,
-            false => self.io.stream.poll_ended(cx).map(drop),
+            false => self.client.stream.poll_ended(cx).map(drop),
         };
         if polled.is_ready() && is_awaited {
             self.give_up(exchange, Status::CLIENT_CLOSED);
         }
         if polled.is_pending() {
             // Polled only so that `wake_all` reaches this connection: when a site is past, or places are scarce.
-            let _: Poll<()> = self.io.timer.poll(cx);
+            let _: Poll<()> = self.client.timer.poll(cx);
         }
         polled
     }
 
     fn detach(&mut self, request: Detached) {
-        self.io.detach(request);
+        self.client.detach(request);
     }
 
     fn timer(&self) -> Option<&Timer> {
-        Some(&self.io.timer)
+        Some(&self.client.timer)
     }
 }
 
 /// Whether a body is long enough to be sent from where it is.
-pub(super) fn stays(io: &Io, body: &Body) -> bool {
-    io.stream.is_plain() && body.length().is_some_and(|length| length >= SENT_IN_PLACE as u64)
+pub(super) fn stays(client: &ClientConnection, body: &Body) -> bool {
+    client.stream.is_plain() && body.length().is_some_and(|length| length >= SENT_IN_PLACE as u64)
 }
 
 /// Reads once, as long as the client may still take for it.

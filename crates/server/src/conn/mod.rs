@@ -60,8 +60,8 @@ const TURN_REQUESTS: usize = 32;
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// A connection. It is ready when the connection is closed.
-pub(crate) struct Connection {
+/// A connection as its thread polls it. It is ready when the connection is closed.
+pub(crate) struct ConnectionTask {
     state: State,
     /// The number by which logs call it.
     serial: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Connection {
 
 enum State {
     /// Between requests, or while a head arrives.
-    Reading(Box<Io>),
+    Reading(Box<ClientConnection>),
     /// While a request has to wait, or its client.
     Serving(Serving),
     /// In HTTP/2.
@@ -84,14 +84,14 @@ enum State {
 
 /// A connection whose client has to take what was answered.
 struct Flushing {
-    io: Box<Io>,
+    client: Box<ClientConnection>,
     pace: Pace,
     /// Whether the connection closes then.
     closes: bool,
 }
 
-/// What a connection owns.
-pub(crate) struct Io {
+/// What the task of a connection hands from state to state: the socket of its client, with buffers, parser and timer.
+pub(crate) struct ClientConnection {
     stream: Transport,
     /// The start of an encrypted connection, until it is over.
     start: Option<Box<Start>>,
@@ -127,7 +127,7 @@ pub(crate) struct Io {
     /// Since when the next request is waited for, in milliseconds of uptime.
     waits_since_ms: u64,
     /// Whether the thread closes this connection to make room, unless a request arrives first.
-    gives_way: bool,
+    closes_if_idle: bool,
     /// How long the next request may be waited for.
     patience: Duration,
     /// Until when an idle connection is left open, whatever the thread would like.
@@ -139,15 +139,20 @@ pub(crate) struct Io {
 /// What a turn of reading came to.
 enum Turn {
     /// There is more to do at once.
-    Again(Box<Io>),
+    Again(Box<ClientConnection>),
     /// The request or its client has to be waited for.
     Serve(Serving),
     /// The connection closes.
     Close(Box<Closing>),
 }
 
-impl Connection {
-    pub(crate) fn new(counted: Counted, listen: usize, stream: Stream, peer: &SocketAddress) -> Connection {
+impl ConnectionTask {
+    pub(crate) fn new(
+        counted: Counted,
+        listen: usize,
+        stream: Stream,
+        peer: &SocketAddress,
+    ) -> ConnectionTask {
         let thread = Rc::clone(counted.thread());
         let serving = thread.serving();
         let place = &serving.site.listens[listen];
@@ -173,7 +178,7 @@ impl Connection {
         };
         let serial = info.serial;
         let timer = Timer::new(&thread.timers);
-        let mut io = Box::new(Io {
+        let mut client = Box::new(ClientConnection {
             stream: if is_encrypted { Transport::encrypted(stream) } else { Transport::Plain(stream) },
             start: is_encrypted.then(Box::default),
             awaits_proxy_header: false,
@@ -194,53 +199,54 @@ impl Connection {
             pipelined: false,
             waits: true,
             waits_since_ms: Time::now().uptime_ms,
-            gives_way: false,
+            closes_if_idle: false,
             patience: Duration::ZERO,
             kept_until: None,
             send_timeout: Duration::ZERO,
         });
-        let policy = io.default_policy();
-        (io.patience, io.send_timeout) = (policy.head.client_header_timeout, policy.sending.send_timeout);
-        io.set_timer();
+        let policy = client.default_policy();
+        (client.patience, client.send_timeout) =
+            (policy.head.client_header_timeout, policy.sending.send_timeout);
+        client.set_timer();
         if is_passed {
-            io.await_proxy_header();
+            client.await_proxy_header();
         }
-        Connection { state: State::Reading(io), serial }
+        ConnectionTask { state: State::Reading(client), serial }
     }
 
     /// Since when the connection has been idle, in milliseconds of uptime, if it may be closed to make room for others.
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
         match &self.state {
-            State::Reading(io) if !io.gives_way => io.idle_since_ms(),
+            State::Reading(client) if !client.closes_if_idle => client.idle_since_ms(),
             State::Multiplexed(multiplexed) => multiplexed.idle_since_ms(),
             _ => None,
         }
     }
 
     /// Closes the connection when it is polled next, unless a request arrived meanwhile.
-    pub(crate) fn give_way(&mut self) {
+    pub(crate) fn close_if_idle(&mut self) {
         match &mut self.state {
-            State::Reading(io) => io.gives_way = true,
-            State::Multiplexed(multiplexed) => multiplexed.give_way(),
+            State::Reading(client) => client.closes_if_idle = true,
+            State::Multiplexed(multiplexed) => multiplexed.close_if_idle(),
             _ => {}
         }
     }
 }
 
-impl Member for Connection {
+impl Member for ConnectionTask {
     fn number(&self) -> u64 {
         self.serial
     }
 }
 
-impl Future for Connection {
+impl Future for ConnectionTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let _turn = clock::Turn::begin();
         for _ in 0..TURN_REQUESTS {
             let state = std::mem::replace(&mut self.state, State::Closed);
-            if state.io().is_none_or(|io| io.serving.is_over()) {
+            if state.client().is_none_or(|client| client.serving.is_over()) {
                 return Poll::Ready(());
             }
             match state.poll(cx) {
@@ -263,13 +269,13 @@ enum Polled {
 }
 
 impl State {
-    fn io(&self) -> Option<&Io> {
+    fn client(&self) -> Option<&ClientConnection> {
         match self {
-            State::Reading(io) => Some(io),
-            State::Flushing(flushing) => Some(&flushing.io),
-            State::Serving(serving) => Some(&serving.io),
-            State::Multiplexed(multiplexed) => Some(multiplexed.io()),
-            State::Closing(closing) => Some(&closing.io),
+            State::Reading(client) => Some(client),
+            State::Flushing(flushing) => Some(&flushing.client),
+            State::Serving(serving) => Some(&serving.client),
+            State::Multiplexed(multiplexed) => Some(multiplexed.client()),
+            State::Closing(closing) => Some(&closing.client),
             State::Closed => None,
         }
     }
@@ -277,26 +283,30 @@ impl State {
     fn poll(self, cx: &mut Context<'_>) -> Polled {
         match self {
             State::Closed => Polled::Next(State::Closed),
-            State::Reading(mut io) => match io.poll_input(cx) {
-                Poll::Pending => Polled::Pending(State::Reading(io)),
+            State::Reading(mut client) => match client.poll_input(cx) {
+                Poll::Pending => Polled::Pending(State::Reading(client)),
                 Poll::Ready(Input::Over) => Polled::Next(State::Closed),
-                Poll::Ready(Input::Http2) => Polled::Next(State::Multiplexed(Box::new(Multiplexed::new(io)))),
-                Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(io, false)),
-                Poll::Ready(Input::Head(pooled, error)) => Polled::Next(match answer(io, pooled, error) {
-                    Turn::Again(io) => State::Reading(io),
-                    Turn::Serve(serving) => State::Serving(serving),
-                    Turn::Close(closing) => State::Closing(closing),
-                }),
+                Poll::Ready(Input::Http2) => {
+                    Polled::Next(State::Multiplexed(Box::new(Multiplexed::new(client))))
+                }
+                Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(client, false)),
+                Poll::Ready(Input::Head(pooled, error)) => {
+                    Polled::Next(match answer(client, pooled, error) {
+                        Turn::Again(client) => State::Reading(client),
+                        Turn::Serve(serving) => State::Serving(serving),
+                        Turn::Close(closing) => State::Closing(closing),
+                    })
+                }
             },
             State::Serving(mut serving) => match serving.poll(cx) {
                 Poll::Pending => Polled::Pending(State::Serving(serving)),
                 Poll::Ready(served) => {
-                    let io = serving.into_io();
+                    let client = serving.into_client();
                     Polled::Next(match served {
-                        Served::Kept => State::Reading(io),
-                        Served::Refused => State::flushing(io, true),
+                        Served::Kept => State::Reading(client),
+                        Served::Refused => State::flushing(client, true),
                         Served::Closing(scope, unread) => {
-                            State::Closing(Box::new(Closing::new(io, scope, unread)))
+                            State::Closing(Box::new(Closing::new(client, scope, unread)))
                         }
                         Served::Closed => State::Closed,
                     })
@@ -306,24 +316,26 @@ impl State {
                 Poll::Pending => Polled::Pending(State::Multiplexed(multiplexed)),
                 Poll::Ready(Ended::Closed) => Polled::Next(State::Closed),
                 Poll::Ready(Ended::Closing) => {
-                    let io = multiplexed.into_io();
-                    let scope = Arc::clone(&io.default_server().scope);
-                    Polled::Next(State::Closing(Box::new(Closing::new(io, scope, true))))
+                    let client = multiplexed.into_client();
+                    let scope = Arc::clone(&client.default_server().scope);
+                    Polled::Next(State::Closing(Box::new(Closing::new(client, scope, true))))
                 }
             },
-            State::Flushing(mut flushing) => match flushing.io.poll_flush(cx, &mut flushing.pace, false) {
-                Poll::Pending => Polled::Pending(State::Flushing(flushing)),
-                Poll::Ready(Ok(())) if !flushing.closes => {
-                    flushing.io.set_timer();
-                    Polled::Next(State::Reading(flushing.io))
+            State::Flushing(mut flushing) => {
+                match flushing.client.poll_flush(cx, &mut flushing.pace, false) {
+                    Poll::Pending => Polled::Pending(State::Flushing(flushing)),
+                    Poll::Ready(Ok(())) if !flushing.closes => {
+                        flushing.client.set_timer();
+                        Polled::Next(State::Reading(flushing.client))
+                    }
+                    Poll::Ready(Ok(())) => Polled::Next(State::Closed),
+                    Poll::Ready(Err(error)) => {
+                        let client = &flushing.client;
+                        client.reset_if_timed_out(&error, &client.default_policy().lingering);
+                        Polled::Next(State::Closed)
+                    }
                 }
-                Poll::Ready(Ok(())) => Polled::Next(State::Closed),
-                Poll::Ready(Err(error)) => {
-                    let io = &flushing.io;
-                    io.reset_if_timed_out(&error, &io.default_policy().lingering);
-                    Polled::Next(State::Closed)
-                }
-            },
+            }
             State::Closing(mut closing) => match closing.poll(cx) {
                 Poll::Pending => Polled::Pending(State::Closing(closing)),
                 Poll::Ready(()) => Polled::Next(State::Closed),
@@ -331,9 +343,9 @@ impl State {
         }
     }
 
-    fn flushing(io: Box<Io>, closes: bool) -> State {
-        let pace = Pace::new(io.send_timeout, io.default_policy().sending.send_min_rate);
-        State::Flushing(Box::new(Flushing { io, pace, closes }))
+    fn flushing(client: Box<ClientConnection>, closes: bool) -> State {
+        let pace = Pace::new(client.send_timeout, client.default_policy().sending.send_min_rate);
+        State::Flushing(Box::new(Flushing { client, pace, closes }))
     }
 }
 
@@ -349,7 +361,7 @@ enum Input {
     Over,
 }
 
-impl Io {
+impl ClientConnection {
     fn thread(&self) -> &Rc<Thread> {
         self.counted.thread()
     }
@@ -385,7 +397,7 @@ impl Io {
 
     /// Reads until a head is complete.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
-        self.follow();
+        self.adopt_current_site();
         if self.awaits_proxy_header {
             match self.poll_proxy_header(cx) {
                 Poll::Ready(None) => {}
@@ -448,7 +460,7 @@ impl Io {
             match kept.filter(|kept| !kept.is_zero()) {
                 Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
                 Some(_) => {}
-                None if is_drained || self.gives_way => {
+                None if is_drained || self.closes_if_idle => {
                     self.stream.say_goodbye();
                     return Poll::Ready(Input::Over);
                 }
@@ -524,7 +536,7 @@ impl Io {
         if self.started.is_none() {
             return;
         }
-        exchange::unparsed(self, &mut pooled);
+        exchange::start_incomplete(self, &mut pooled);
         let flow = &mut pooled.request.flow;
         flow.exchange.log(journal::Level::Info, reason);
         flow.exchange.response.status = status;
@@ -553,7 +565,7 @@ impl Io {
         holds: bool,
     ) -> Poll<std::io::Result<()>> {
         while !self.output.is_empty() {
-            let Io { stream, timer, input, output, .. } = self;
+            let ClientConnection { stream, timer, input, output, .. } = self;
             let polled = match holds {
                 true => stream.poll_write_more(cx, output.bytes()),
                 false => stream.poll_write(cx, output.bytes()),
@@ -584,9 +596,9 @@ impl Io {
     }
 
     /// Makes ready for the next request.
-    fn rewind(&mut self, policy: &Policy) {
+    fn prepare_next(&mut self, policy: &Policy) {
         self.started = None;
-        (self.waits, self.gives_way) = (false, false);
+        (self.waits, self.closes_if_idle) = (false, false);
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
@@ -604,41 +616,45 @@ impl Io {
 }
 
 /// Answers one request: at once if its answer is in memory, else by a future.
-fn answer(mut io: Box<Io>, mut pooled: Box<PooledRequest>, error: Option<HeadError>) -> Turn {
+fn answer(
+    mut client: Box<ClientConnection>,
+    mut pooled: Box<PooledRequest>,
+    error: Option<HeadError>,
+) -> Turn {
     counters::add(Count::Requests);
-    io.counted.activity.answers();
+    client.counted.activity.answers();
     match error {
-        None => exchange::begin(&io, &mut pooled),
-        Some(error) => exchange::broken(&io, &mut pooled, error),
+        None => exchange::start_request(&client, &mut pooled),
+        Some(error) => exchange::start_broken(&client, &mut pooled, error),
     }
-    let body = match pooled.advance(io.is_leaving()) {
+    let body = match pooled.advance(client.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Serve(Serving::new(io, pooled, other)),
+        other => return Turn::Serve(Serving::new(client, pooled, other)),
     };
-    let (body, complete) = pooled.settle(&mut io, body);
+    let (body, complete) = pooled.settle(&mut client, body);
     let exchange = &pooled.request.flow.exchange;
     let is_all = !engine::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
-    if complete && is_all && respond::fits_in_memory(&body) && !http1::stays(&io, &body) {
-        return answer_in_memory(io, pooled, &body);
+    if complete && is_all && respond::fits_in_memory(&body) && !http1::stays(&client, &body) {
+        return answer_in_memory(client, pooled, &body);
     }
-    Turn::Serve(Serving::new(io, pooled, Progress::Respond(body)))
+    Turn::Serve(Serving::new(client, pooled, Progress::Respond(body)))
 }
 
-fn answer_in_memory(mut io: Box<Io>, mut pooled: Box<PooledRequest>, body: &Body) -> Turn {
+fn answer_in_memory(mut client: Box<ClientConnection>, mut pooled: Box<PooledRequest>, body: &Body) -> Turn {
     let flow = &mut pooled.request.flow;
     let answer = Answer::new(flow);
-    respond::encode_in_memory(&mut io.output, flow, &answer, body);
+    respond::encode_in_memory(&mut client.output, flow, &answer, body);
     flow.log();
     let scope = Arc::clone(&flow.exchange.scope);
     if !answer.keep_alive {
         let unread = !pooled.message.body_done;
-        io.end(pooled);
-        return Turn::Close(Box::new(Closing::new(io, scope, unread)));
+        client.end(pooled);
+        return Turn::Close(Box::new(Closing::new(client, scope, unread)));
     }
     // Further requests may be there already: their answers leave in the same write.
-    io.rewind(&scope.policy);
-    io.end(pooled);
-    Turn::Again(io)
+    client.prepare_next(&scope.policy);
+    client.end(pooled);
+    Turn::Again(client)
 }
 
 /// The answer to a request for which there is no memory.
@@ -685,10 +701,10 @@ impl PooledRequest {
 
     /// Judges what there is of the request's body before the response leaves: a body that is broken
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
-    fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
+    fn settle(&mut self, client: &mut ClientConnection, body: Body) -> (Body, bool) {
         let PooledRequest { request, message, .. } = self;
         let flow = &mut request.flow;
-        match message.skip(&mut io.input, &mut flow.exchange) {
+        match message.skip(&mut client.input, &mut flow.exchange) {
             Ok(done) => (body, message.refused.is_some() || (done && !message.framing.expect_continue)),
             Err(status) => (flow.fail_at_once(status), true),
         }
@@ -697,12 +713,13 @@ impl PooledRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::{Connection, Io};
+    use super::{ClientConnection, ConnectionTask};
 
     /// What an idle connection consists of; `docs/performance.md` tells what it takes with the memory around it.
     #[test]
     fn an_idle_connection_is_small() {
-        let parts = [size_of::<Connection>(), size_of::<Io>(), size_of::<contract::Connection>()];
+        let parts =
+            [size_of::<ConnectionTask>(), size_of::<ClientConnection>(), size_of::<contract::Connection>()];
         assert!(parts.iter().sum::<usize>() <= 552, "{parts:?}");
     }
 }

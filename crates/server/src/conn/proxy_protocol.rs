@@ -1,7 +1,7 @@
 //! The start of a connection to an address with `proxy_protocol`: a header in which the proxy in front tells whose
 //! connection it passes on. A handshake, where there is one, comes after it.
 
-use super::{Input, Io};
+use super::{ClientConnection, Input};
 use contract::PassedConnection;
 use h1::{ProxyHeader, parse_proxy_header};
 use journal::{About, Level};
@@ -12,7 +12,7 @@ use wire::Transport;
 /// How much of what is no header is logged, in bytes.
 const SHOWN: usize = 128;
 
-impl Io {
+impl ClientConnection {
     /// Makes ready for a header.
     pub(super) fn await_proxy_header(&mut self) {
         self.awaits_proxy_header = true;

@@ -1,6 +1,6 @@
 //! A request of a connection that cannot be answered at once: until its response was sent, and what follows that.
 
-use super::Io;
+use super::ClientConnection;
 use super::course::{Course, Fate, Stage};
 use super::exchange::PooledRequest;
 use super::http1::{Http1, poll_input};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// A request that is being served, and its connection.
 pub(crate) struct Serving {
-    pub(crate) io: Box<Io>,
+    pub(crate) client: Box<ClientConnection>,
     pooled: Box<PooledRequest>,
 }
 
@@ -29,17 +29,21 @@ pub(crate) enum Served {
 }
 
 impl Serving {
-    pub(crate) fn new(io: Box<Io>, mut pooled: Box<PooledRequest>, progress: Progress) -> Serving {
-        io.timer.clear();
+    pub(crate) fn new(
+        client: Box<ClientConnection>,
+        mut pooled: Box<PooledRequest>,
+        progress: Progress,
+    ) -> Serving {
+        client.timer.clear();
         pooled.request.start(progress);
-        Serving { io, pooled }
+        Serving { client, pooled }
     }
 
     /// Goes on; ready with what happens to the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
         let polled = self.poll_stages(cx);
         if polled.is_pending() {
-            let buffers = self.io.input.capacity() + self.io.output.capacity();
+            let buffers = self.client.input.capacity() + self.client.output.capacity();
             let bytes = buffers + self.pooled.message.content.len();
             self.pooled.course.held.set(bytes);
         }
@@ -48,17 +52,17 @@ impl Serving {
 
     fn poll_stages(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
         loop {
-            let Serving { io, pooled } = self;
+            let Serving { client, pooled } = self;
             let PooledRequest { request, message, course: Course { stage, fate, .. }, .. } = &mut **pooled;
             let next = match stage {
                 Stage::Responding => {
-                    let after = ready!(request.poll(cx, &mut Http1 { io, message }));
+                    let after = ready!(request.poll(cx, &mut Http1 { client, message }));
                     self.responded(after)
                 }
                 Stage::Discarding { started, pace } => {
                     let policy = &request.flow.exchange.scope.policy.lingering;
                     let left = policy.time.saturating_sub(started.elapsed());
-                    let Io { stream, input, timer, counted, .. } = &mut **io;
+                    let ClientConnection { stream, input, timer, counted, .. } = &mut **client;
                     let is_over = left.is_zero() || counted.thread().places.are_wanted();
                     let read = match is_over {
                         true => Err(Status::CLIENT_CLOSED),
@@ -82,10 +86,10 @@ impl Serving {
                     // It goes on without the client.
                     let mut end = Inside::default();
                     let polled = request.poll_follow_up(cx, &mut end);
-                    end.detached.into_iter().for_each(|request| io.detach(request));
+                    end.detached.into_iter().for_each(|request| client.detach(request));
                     if polled.is_pending() {
                         // Polled only so that `wake_all` reaches this connection when a site is past.
-                        let _: Poll<()> = io.timer.poll(cx);
+                        let _: Poll<()> = client.timer.poll(cx);
                         return Poll::Pending;
                     }
                     Stage::Over
@@ -98,22 +102,22 @@ impl Serving {
 
     /// What follows a response.
     fn responded(&mut self, after: After) -> Stage {
-        let Serving { io, pooled } = self;
+        let Serving { client, pooled } = self;
         let PooledRequest { request, message, course: Course { fate, .. }, .. } = &mut **pooled;
         let exchange = &mut request.flow.exchange;
         match after {
             After::Sent => {
                 if message.is_tunnel {
                     // What is left was counted and never went.
-                    let unsent = io.output.bytes().len() as u64;
+                    let unsent = client.output.bytes().len() as u64;
                     exchange.wire.bytes = exchange.wire.bytes.saturating_sub(unsent);
-                    io.output.consume(usize::MAX);
+                    client.output.consume(usize::MAX);
                 }
                 // A client that is answered before it has sent its body learns by the end that the rest is not wanted.
                 let is_cut_short = message.is_awaited(exchange);
                 let keep_alive = message.answer.is_some_and(|answer| answer.keep_alive);
                 if keep_alive && !message.is_tunnel && !is_cut_short {
-                    match message.skip(&mut io.input, exchange) {
+                    match message.skip(&mut client.input, exchange) {
                         Ok(true) => {}
                         Ok(false) if message.refused.is_none() => {
                             let policy = &exchange.scope.policy.lingering;
@@ -129,7 +133,7 @@ impl Serving {
             After::Cut(error) => {
                 let text = format!("{} while sending response to client", net::system_message(&error));
                 exchange.log(Level::Info, &text);
-                let unsent = (io.output.bytes().len() + message.content.len()) as u64;
+                let unsent = (client.output.bytes().len() + message.content.len()) as u64;
                 exchange.wire.bytes = exchange.wire.bytes.saturating_sub(unsent);
                 *fate = Fate::Broken(error);
             }
@@ -147,29 +151,29 @@ impl Serving {
 
     /// Logs the request and ends it.
     fn end(&mut self) -> Served {
-        let Serving { io, pooled } = self;
+        let Serving { client, pooled } = self;
         let PooledRequest { request, message, course: Course { fate, .. }, .. } = &mut **pooled;
         request.flow.log();
         let scope = Arc::clone(&request.flow.exchange.scope);
         let unread = !message.body_done || message.is_tunnel;
         match std::mem::replace(fate, Fate::Ended) {
             Fate::Kept => {
-                io.rewind(&scope.policy);
+                client.prepare_next(&scope.policy);
                 Served::Kept
             }
             Fate::Ended => Served::Closing(scope, unread),
             Fate::Refused => Served::Refused,
             Fate::Broken(error) => {
-                io.reset_if_timed_out(&error, &scope.policy.lingering);
+                client.reset_if_timed_out(&error, &scope.policy.lingering);
                 Served::Closed
             }
         }
     }
 
     /// Gives back the connection, and ends the request with all that is attached to it.
-    pub(crate) fn into_io(self) -> Box<Io> {
-        let Serving { io, pooled } = self;
-        io.end(pooled);
-        io
+    pub(crate) fn into_client(self) -> Box<ClientConnection> {
+        let Serving { client, pooled } = self;
+        client.end(pooled);
+        client
     }
 }

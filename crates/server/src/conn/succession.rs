@@ -3,7 +3,7 @@
 //! A request is answered by the site under which it began. A connection keeps the address and the encryption under
 //! which it was accepted: where these are no more what they were, it ends with its next answer.
 
-use super::{Io, ip_of};
+use super::{ClientConnection, ip_of};
 use crate::thread::Serving;
 use site::Server;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ struct Home {
     named: Option<Arc<Server>>,
 }
 
-impl Io {
+impl ClientConnection {
     /// Whether the connection ends with its next answer, or soon without one.
     pub(super) fn is_leaving(&self) -> bool {
         self.thread().draining.get() || (!self.serving.is_current() && self.home().is_none())
     }
 
     /// Goes over to the site that serves now, where the connection belongs to it and is between two requests.
-    pub(super) fn follow(&mut self) {
+    pub(super) fn adopt_current_site(&mut self) {
         let is_between = self.started.is_none() && self.start.is_none() && !self.awaits_proxy_header;
         if !self.serving.is_current()
             && is_between

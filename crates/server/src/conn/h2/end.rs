@@ -205,9 +205,9 @@ impl End for StreamEnd<'_> {
         if status == Status::CONTINUE && !std::mem::take(&mut self.transfer.expects_continue) {
             return;
         }
-        let before = self.shared.io.output.bytes().len();
+        let before = self.shared.client.output.bytes().len();
         self.shared.head(self.transfer.stream, false, |block| write_interim(status, fields, block));
-        let length = (self.shared.io.output.bytes().len() - before) as u64;
+        let length = (self.shared.client.output.bytes().len() - before) as u64;
         exchange.wire.head_bytes += length;
         exchange.wire.bytes += length;
     }
@@ -275,7 +275,7 @@ impl End for StreamEnd<'_> {
             }
             // Small pieces that come while the client takes nothing leave in one frame.
             let is_held = shared.awaits_client && outgoing.may_grow();
-            if is_held || *quantum == 0 || shared.io.output.bytes().len() >= OUTPUT_LIMIT {
+            if is_held || *quantum == 0 || shared.client.output.bytes().len() >= OUTPUT_LIMIT {
                 *wants_turn = true;
                 return Ok(Sent::AwaitsServer);
             }
@@ -314,7 +314,7 @@ impl End for StreamEnd<'_> {
     }
 
     fn detach(&mut self, request: Detached) {
-        self.shared.io.thread().detach(request, self.serving);
+        self.shared.client.thread().detach(request, self.serving);
     }
 
     fn timer(&self) -> Option<&Timer> {
@@ -348,11 +348,11 @@ impl Shared {
         let frame = exchange.scope.policy.http2.chunk_size;
         let content = Content { bytes, ends, frame };
         let machine = &mut self.machine;
-        let before = self.io.output.bytes().len();
-        self.io.output.append(|out| {
+        let before = self.client.output.bytes().len();
+        self.client.output.append(|out| {
             machine.data(stream, content, out);
         });
-        let length = (self.io.output.bytes().len() - before) as u64;
+        let length = (self.client.output.bytes().len() - before) as u64;
         exchange.wire.bytes += length;
         // What frames add is no content.
         exchange.wire.head_bytes += length.saturating_sub(bytes.len() as u64);

@@ -13,7 +13,7 @@ mod websocket;
 
 use super::exchange::{self, PooledRequest};
 use super::respond;
-use super::{Io, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE};
+use super::{ClientConnection, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE};
 use bytes::Bytes;
 use contract::counters::{self, Count};
 use contract::policy::HeadPolicy;
@@ -113,8 +113,8 @@ pub(super) fn beginning(input: &[u8]) -> Beginning {
 }
 
 impl Multiplexed {
-    pub(crate) fn new(mut io: Box<Io>) -> Multiplexed {
-        let policy = io.default_policy();
+    pub(crate) fn new(mut client: Box<ClientConnection>) -> Multiplexed {
+        let policy = client.default_policy();
         let (count, size) = policy.head.large_client_header_buffers;
         let limits = Limits {
             streams: policy.http2.max_concurrent_streams,
@@ -123,12 +123,12 @@ impl Multiplexed {
             field_size: size,
         };
         let pace = Pace::new(policy.sending.send_timeout, 0);
-        io.started = None;
+        client.started = None;
         let mut machine = None;
-        io.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
+        client.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
         let machine = machine.unwrap_or_else(|| http2::Connection::new(limits, &mut Vec::new()));
         Multiplexed {
-            shared: Shared { io, machine, awaits_client: false },
+            shared: Shared { client, machine, awaits_client: false },
             streams: Vec::new(),
             queue: VecDeque::new(),
             turns: Turns::default(),
@@ -144,29 +144,29 @@ impl Multiplexed {
         }
     }
 
-    pub(crate) fn io(&self) -> &Io {
-        &self.shared.io
+    pub(crate) fn client(&self) -> &ClientConnection {
+        &self.shared.client
     }
 
-    pub(crate) fn into_io(self) -> Box<Io> {
-        self.shared.io
+    pub(crate) fn into_client(self) -> Box<ClientConnection> {
+        self.shared.client
     }
 
     /// Since when no request is in progress, in milliseconds of uptime.
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
-        let io = &self.shared.io;
-        (self.waits.is_some() && !io.gives_way).then(|| io.idle_since_ms()).flatten()
+        let client = &self.shared.client;
+        (self.waits.is_some() && !client.closes_if_idle).then(|| client.idle_since_ms()).flatten()
     }
 
     /// Closes the connection when it is polled next, unless a request arrived meanwhile.
-    pub(crate) fn give_way(&mut self) {
-        self.shared.io.gives_way = true;
+    pub(crate) fn close_if_idle(&mut self) {
+        self.shared.client.closes_if_idle = true;
     }
 
     /// Goes on; ready when the connection ends.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         self.woken.set_connection(cx);
-        self.shared.io.follow();
+        self.shared.client.adopt_current_site();
         self.pooled = 0;
         // Checked before the loop, so that a connection that is never idle also ends when it has to.
         self.leave();
@@ -197,7 +197,7 @@ impl Multiplexed {
         if self.stage != Stage::Open || self.has_enough() {
             return has_read;
         }
-        match self.shared.io.poll_read(cx) {
+        match self.shared.client.poll_read(cx) {
             Poll::Ready(Ok(1..)) => {
                 has_read = true;
                 self.replenish();
@@ -207,22 +207,22 @@ impl Multiplexed {
                 self.lose(Stage::Lost);
                 has_read = true;
             }
-            Poll::Pending => self.shared.io.input.shrink(),
+            Poll::Pending => self.shared.client.input.shrink(),
         }
         has_read
     }
 
     /// Whether other work comes first: answers pile up, or other connections wait.
     fn has_enough(&self) -> bool {
-        self.shared.io.output.bytes().len() >= OUTPUT_LIMIT || self.pooled >= TURN_REQUESTS
+        self.shared.client.output.bytes().len() >= OUTPUT_LIMIT || self.pooled >= TURN_REQUESTS
     }
 
     fn read_frames(&mut self) -> bool {
-        let thread = Rc::clone(self.shared.io.thread());
+        let thread = Rc::clone(self.shared.client.thread());
         let mut has_read = false;
-        while !self.shared.io.input.is_empty() && !self.has_enough() {
-            let Shared { io, machine, .. } = &mut self.shared;
-            let Io { input, output, .. } = &mut **io;
+        while !self.shared.client.input.is_empty() && !self.has_enough() {
+            let Shared { client, machine, .. } = &mut self.shared;
+            let ClientConnection { input, output, .. } = &mut **client;
             let mut read = Ok(http2::Read { consumed: 0, event: None });
             output.append(|out| {
                 read = machine.read(input.bytes(), &mut thread.header_list.borrow_mut(), out);
@@ -234,7 +234,7 @@ impl Multiplexed {
                     if let Some(event) = event {
                         self.act(event);
                     }
-                    self.shared.io.input.consume(consumed);
+                    self.shared.client.input.consume(consumed);
                     has_read = true;
                 }
                 Err(failure) => {
@@ -243,7 +243,7 @@ impl Multiplexed {
                 }
             }
         }
-        self.shared.io.input.release();
+        self.shared.client.input.release();
         has_read
     }
 
@@ -263,7 +263,7 @@ impl Multiplexed {
             Event::Request { stream, ends, length } => self.begin(stream, ends, length),
             Event::Data { stream, bytes, ends, is_wrong } => {
                 let Some(place) = self.place(stream) else { return };
-                let bytes = &self.shared.io.input.bytes()[bytes];
+                let bytes = &self.shared.client.input.bytes()[bytes];
                 self.streams[place].transfer.upload.add(bytes, ends, is_wrong);
                 self.enqueue(place);
             }
@@ -327,16 +327,16 @@ impl Multiplexed {
     fn begin(&mut self, stream: u32, ends: bool, length: usize) {
         self.pooled += 1;
         self.waits = None;
-        let io = &mut self.shared.io;
-        (io.waits, io.gives_way) = (false, false);
-        io.timer.clear();
+        let client = &mut self.shared.client;
+        (client.waits, client.closes_if_idle) = (false, false);
+        client.timer.clear();
         counters::add(Count::Requests);
-        io.counted.activity.answers();
-        let mut pooled = exchange::unread(io);
-        (io.started, io.head_length, io.pipelined) = (Some(Time::now()), length, false);
-        let rules = rules(&io.default_policy().head);
+        client.counted.activity.answers();
+        let mut pooled = exchange::unread(client);
+        (client.started, client.head_length, client.pipelined) = (Some(Time::now()), length, false);
+        let rules = rules(&client.default_policy().head);
         let head = &mut pooled.request.flow.exchange.request.head;
-        let read = read_request(&io.thread().header_list.borrow(), &rules, head);
+        let read = read_request(&client.thread().header_list.borrow(), &rules, head);
         let handshake = matches!(read, Ok(true)).then(|| Handshake::new(&mut head.fields)).flatten();
         let line_known = !head.line().is_empty();
         let malformed = match read {
@@ -349,8 +349,8 @@ impl Multiplexed {
             Ok(_) => None,
         };
         // What follows a handshake is no body.
-        exchange::begin_stream(io, &mut pooled, ends || handshake.is_some(), malformed);
-        io.started = None;
+        exchange::start_stream(client, &mut pooled, ends || handshake.is_some(), malformed);
+        client.started = None;
         self.end_by_settings();
         if let Some(length) = pooled.request.flow.exchange.request.content_length {
             self.shared.machine.expect(stream, length);
@@ -369,14 +369,14 @@ impl Multiplexed {
 
     /// Ends the connection with this request where the settings allow no further ones.
     fn end_by_settings(&mut self) {
-        let Shared { io, machine, .. } = &mut self.shared;
-        let policy = &io.default_policy().keepalive;
-        let age_ms = Time::now().uptime_ms.saturating_sub(io.info.accepted.uptime_ms);
+        let Shared { client, machine, .. } = &mut self.shared;
+        let policy = &client.default_policy().keepalive;
+        let age_ms = Time::now().uptime_ms.saturating_sub(client.info.accepted.uptime_ms);
         let is_last = policy.timeout.is_zero()
-            || io.info.requests.get() >= policy.requests
+            || client.info.requests.get() >= policy.requests
             || Duration::from_millis(age_ms) > policy.time;
         if is_last {
-            io.output.append(|out| machine.end(out));
+            client.output.append(|out| machine.end(out));
         }
     }
 
@@ -389,7 +389,7 @@ impl Multiplexed {
             && exchange.scope.policy.post_action.is_none()
             && !exchange.response.expects_trailers
             && body.length().is_some_and(|length| length <= room)
-            && self.shared.io.output.bytes().len() < OUTPUT_LIMIT
+            && self.shared.client.output.bytes().len() < OUTPUT_LIMIT
     }
 
     fn answer(&mut self, stream: u32, mut pooled: Box<PooledRequest>, body: &Body) {
@@ -407,7 +407,7 @@ impl Multiplexed {
         }
         flow.log();
         self.shared.release(stream, pooled.message.code());
-        self.shared.io.end(pooled);
+        self.shared.client.end(pooled);
     }
 
     /// Makes a request a stream in progress.
@@ -430,7 +430,7 @@ impl Multiplexed {
             is_tunnel: false,
             expects_continue: pooled.message.framing.expect_continue && !ends,
         };
-        let origin = (self.woken.waker(stream), Rc::clone(&self.shared.io.serving));
+        let origin = (self.woken.waker(stream), Rc::clone(&self.shared.client.serving));
         self.streams.push(Box::new(Stream::new(pooled, progress, transfer, origin)));
         self.enqueue(self.streams.len() - 1);
     }
@@ -478,7 +478,7 @@ impl Multiplexed {
 
     /// Whether the client has to take something before streams go on.
     fn is_full(&self) -> bool {
-        self.stage == Stage::Open && self.shared.io.output.bytes().len() >= OUTPUT_LIMIT
+        self.stage == Stage::Open && self.shared.client.output.bytes().len() >= OUTPUT_LIMIT
     }
 
     /// Polls a stream, which may send so many bytes of content.
@@ -526,8 +526,8 @@ impl Multiplexed {
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         let mut has_written = false;
         self.shared.awaits_client = false;
-        while self.stage == Stage::Open && !self.shared.io.output.is_empty() {
-            let Io { stream, timer, input, output, .. } = &mut *self.shared.io;
+        while self.stage == Stage::Open && !self.shared.client.output.is_empty() {
+            let ClientConnection { stream, timer, input, output, .. } = &mut *self.shared.client;
             let polled = input.release_if_pending(stream.poll_write(cx, output.bytes()));
             match self.pace.limit(timer, cx, polled) {
                 Poll::Ready(Ok(Ok(count))) => {
@@ -539,8 +539,8 @@ impl Multiplexed {
                 Poll::Ready(Err(_)) => {
                     self.shared.log(Level::Info, "client timed out (110: Connection timed out)");
                     let error = std::io::ErrorKind::TimedOut.into();
-                    let io = &self.shared.io;
-                    io.reset_if_timed_out(&error, &io.default_policy().lingering);
+                    let client = &self.shared.client;
+                    client.reset_if_timed_out(&error, &client.default_policy().lingering);
                     self.lose(Stage::Lost);
                 }
                 Poll::Pending => {
@@ -549,15 +549,15 @@ impl Multiplexed {
                 }
             }
         }
-        self.shared.io.output.release();
+        self.shared.client.output.release();
         has_written
     }
 
     /// Tells the client why the connection ends.
     fn fail(&mut self, failure: Failure) {
         self.shared.log(Level::Info, failure.reason);
-        let Shared { io, machine, .. } = &mut self.shared;
-        io.output.append(|out| machine.fail(failure, out));
+        let Shared { client, machine, .. } = &mut self.shared;
+        client.output.append(|out| machine.fail(failure, out));
         self.lose(Stage::Failed);
     }
 
@@ -575,7 +575,7 @@ impl Multiplexed {
             Stage::Lost if is_idle => return Rest::Ended(Ended::Closed),
             Stage::Failed if is_idle => return Rest::Ended(Ended::Closing),
             Stage::Lost | Stage::Failed => {
-                let _: Poll<()> = self.shared.io.timer.poll(cx);
+                let _: Poll<()> = self.shared.client.timer.poll(cx);
                 return Rest::Waits;
             }
             Stage::Open => {}
@@ -583,7 +583,7 @@ impl Multiplexed {
         if self.leave() {
             return Rest::Again;
         }
-        if !self.shared.io.output.is_empty() {
+        if !self.shared.client.output.is_empty() {
             return Rest::Waits;
         }
         if is_idle && self.shared.machine.has_ended() {
@@ -592,7 +592,7 @@ impl Multiplexed {
         }
         if let Some(until) = self.leaves_at.filter(|_| !self.shared.machine.has_ended()) {
             self.waits = None;
-            self.shared.io.timer.set(until.saturating_duration_since(Time::now().instant));
+            self.shared.client.timer.set(until.saturating_duration_since(Time::now().instant));
             return self.watch(cx);
         }
         if let Some(rest) = self.discard(cx) {
@@ -602,8 +602,8 @@ impl Multiplexed {
     }
 
     fn is_leaving(&self) -> bool {
-        let io = &self.shared.io;
-        io.is_leaving() || !io.speaks_http2()
+        let client = &self.shared.client;
+        client.is_leaving() || !client.speaks_http2()
     }
 
     /// Ends a connection that has to leave in two steps, so that no request is lost that is on its way. Returns whether a
@@ -613,14 +613,14 @@ impl Multiplexed {
             return false;
         }
         let now = Time::now().instant;
-        let Shared { io, machine, .. } = &mut self.shared;
+        let Shared { client, machine, .. } = &mut self.shared;
         match self.leaves_at {
-            Some(until) if until <= now => io.output.append(|out| machine.end(out)),
+            Some(until) if until <= now => client.output.append(|out| machine.end(out)),
             Some(_) => return false,
             None if self.is_leaving() => {
                 self.leaves_at = Some(now + ON_ITS_WAY);
-                let Shared { io, machine, .. } = &mut self.shared;
-                io.output.append(|out| machine.announce_end(out));
+                let Shared { client, machine, .. } = &mut self.shared;
+                client.output.append(|out| machine.announce_end(out));
             }
             None => return false,
         }
@@ -630,7 +630,7 @@ impl Multiplexed {
     /// Ends requests that were answered before the client has sent all of them. The rest of a short one is on its way, and
     /// is waited for.
     fn discard(&mut self, cx: &mut Context<'_>) -> Option<Rest> {
-        let Shared { io, machine, .. } = &mut self.shared;
+        let Shared { client, machine, .. } = &mut self.shared;
         if !machine.has_released() {
             self.discards_at = None;
             return None;
@@ -638,17 +638,17 @@ impl Multiplexed {
         let now = Time::now().instant;
         let left = self.discards_at.get_or_insert(now + REST_ON_ITS_WAY).saturating_duration_since(now);
         if left.is_zero() {
-            io.output.append(|out| machine.discard_released(out));
+            client.output.append(|out| machine.discard_released(out));
             return Some(Rest::Again);
         }
         self.waits = None;
-        io.timer.set(left);
+        client.timer.set(left);
         Some(self.watch(cx))
     }
 
     /// Waits for the streams.
     fn watch(&mut self, cx: &mut Context<'_>) -> Rest {
-        let timer = &self.shared.io.timer;
+        let timer = &self.shared.client.timer;
         if timer.poll(cx).is_pending() {
             return Rest::Waits;
         }
@@ -659,27 +659,27 @@ impl Multiplexed {
 
     /// Waits for the next request.
     fn wait(&mut self, cx: &mut Context<'_>) -> Rest {
-        let Shared { io, machine, .. } = &mut self.shared;
-        if io.gives_way {
-            io.output.append(|out| machine.end(out));
+        let Shared { client, machine, .. } = &mut self.shared;
+        if client.closes_if_idle {
+            client.output.append(|out| machine.end(out));
             return Rest::Again;
         }
         let now = Time::now();
         let (since, limit) = *self.waits.get_or_insert_with(|| {
-            (io.waits, io.waits_since_ms) = (true, now.uptime_ms);
-            io.counted.activity.waits();
-            let policy = io.default_policy();
-            let is_first = io.info.requests.get() == 0 || machine.awaits_continuation();
+            (client.waits, client.waits_since_ms) = (true, now.uptime_ms);
+            client.counted.activity.waits();
+            let policy = client.default_policy();
+            let is_first = client.info.requests.get() == 0 || machine.awaits_continuation();
             let limit = if is_first { policy.head.client_header_timeout } else { policy.keepalive.timeout };
             (now.instant, limit)
         });
         // What the client sends meanwhile gives it no more time.
         let left = limit.saturating_sub(now.instant.saturating_duration_since(since));
-        io.timer.set(left);
-        if !left.is_zero() && io.timer.poll(cx).is_pending() {
+        client.timer.set(left);
+        if !left.is_zero() && client.timer.poll(cx).is_pending() {
             return Rest::Waits;
         }
-        io.output.append(|out| machine.end(out));
+        client.output.append(|out| machine.end(out));
         Rest::Again
     }
 }
@@ -708,7 +708,7 @@ fn rules(policy: &HeadPolicy) -> RequestRules {
     }
 }
 
-impl Io {
+impl ClientConnection {
     /// Whether clients of the server that is chosen so far may speak HTTP/2.
     pub(super) fn speaks_http2(&self) -> bool {
         self.hosts().protocols.has(site::Protocols::HTTP2) || self.default_policy().http2.is_enabled

@@ -91,7 +91,7 @@ impl Stream {
                 Stage::FollowingUp => {
                     let mut end = Inside::default();
                     let polled = request.poll_follow_up(cx, &mut end);
-                    let thread = shared.io.thread();
+                    let thread = shared.client.thread();
                     end.detached.into_iter().for_each(|request| thread.detach(request, serving));
                     ready!(polled);
                     Stage::Over
@@ -128,6 +128,6 @@ impl Stream {
 
     /// Ends the request with all that is attached to it; its memory serves further ones.
     pub(super) fn end(self, shared: &Shared) {
-        shared.io.thread().requests.keep(self.pooled, self.serving.is_current());
+        shared.client.thread().requests.keep(self.pooled, self.serving.is_current());
     }
 }
