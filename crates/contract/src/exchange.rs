@@ -381,7 +381,12 @@ impl Exchange {
 
     /// The value of a type that was attached last; what is attached to this exchange alone comes first.
     pub fn attached<T: 'static>(&self) -> Option<Rc<T>> {
-        last(&self.own.borrow()).or_else(|| last(&self.kept.get()?.attached.borrow()))
+        last(&self.own.borrow()).or_else(|| self.attached_to_all())
+    }
+
+    /// As [`Exchange::attached`], of what the request and all those on its behalf have in common.
+    pub fn attached_to_all<T: 'static>(&self) -> Option<Rc<T>> {
+        last(&self.kept.get()?.attached.borrow())
     }
 
     fn kept(&self) -> &Rc<Kept> {

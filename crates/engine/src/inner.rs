@@ -40,7 +40,7 @@ struct Subrequests {
 
 impl Subrequests {
     fn of(exchange: &Exchange) -> Rc<Subrequests> {
-        exchange.attached::<Subrequests>().unwrap_or_else(|| {
+        exchange.attached_to_all::<Subrequests>().unwrap_or_else(|| {
             let shared = Rc::new(Subrequests { count: Cell::new(0), left: RefCell::new(Some(Vec::new())) });
             exchange.attach_shared(Rc::clone(&shared));
             shared
@@ -148,7 +148,7 @@ pub(crate) fn leave(parent: &Flow, wanted: Vec<Subrequest>, depth: u32) -> Resul
 
 /// Gives the detached requests that subrequests left to the sender of the request.
 pub(crate) fn hand_over(exchange: &Exchange, is_over: bool, end: &mut dyn End) {
-    let Some(shared) = exchange.attached::<Subrequests>() else { return };
+    let Some(shared) = exchange.attached_to_all::<Subrequests>() else { return };
     let left = match is_over {
         true => shared.left.take(),
         false => shared.left.borrow_mut().as_mut().map(std::mem::take),

@@ -26,10 +26,12 @@ pub struct Time {
 
 impl Time {
     /// The current time; during a [`Turn`] the time of its start.
+    #[inline]
     pub fn now() -> Time {
         TURN.get().unwrap_or_else(Time::read)
     }
 
+    #[cold]
     fn read() -> Time {
         let instant = Instant::now();
         let Some(Wall { time, uptime_ns }) = WALL.get() else { return Time::read_wall(instant) };

@@ -18,6 +18,8 @@ pub(crate) enum Wait {
 pub(crate) struct Patience {
     timer: Option<Timer>,
     waits: Option<Wait>,
+    /// Whether the timer runs, although nothing may be waited for.
+    is_running: bool,
 }
 
 impl Patience {
@@ -31,7 +33,7 @@ impl Patience {
             None => self.timer.insert(Timer::here()?),
         };
         if self.waits != Some(wait) {
-            self.waits = Some(wait);
+            (self.waits, self.is_running) = (Some(wait), true);
             timer.start(cx, limit);
             return Poll::Pending;
         }
@@ -46,8 +48,9 @@ impl Patience {
     /// Waits for nothing any more.
     pub(crate) fn clear(&mut self) {
         self.waits = None;
-        if let Some(timer) = &self.timer {
+        if let Some(timer) = self.timer.as_ref().filter(|_| self.is_running) {
             timer.clear();
+            self.is_running = false;
         }
     }
 }
