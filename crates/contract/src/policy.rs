@@ -1,9 +1,9 @@
 //! The settings of a scope that the server itself acts on.
 
-use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy, Types};
+use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy};
 use bytes::Bytes;
 use conf::Span;
-use http::Status;
+use http::{Status, TypesByExtension};
 use journal::ErrorLog;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Policy {
     /// Where files are.
     pub root: Root,
     /// Media types by extension.
-    pub types: Arc<Types>,
+    pub types: Arc<TypesByExtension>,
     /// The media type of all else.
     pub default_type: Bytes,
     /// How a virtual server is to encrypt; only a server's own scope says it.
@@ -227,7 +227,7 @@ impl Policy {
     pub fn new(root: Root) -> Policy {
         Policy {
             root,
-            types: Arc::new(Types::default()),
+            types: Arc::new(TypesByExtension::default()),
             default_type: Bytes::from_static(b"text/plain"),
             tls: None,
             head: HeadPolicy::default(),

@@ -3,7 +3,7 @@
 use super::end::{End, Sent};
 use super::pace::Pace;
 use contract::policy::{BodyFile, RequestBodyPolicy};
-use contract::{Exchange, FileName, RequestBody, Spool, Streaming};
+use contract::{Exchange, RequestBody, Streaming};
 use http::{Fields, Status};
 use journal::Level;
 use std::io;
@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use wire::memory::{self, Held};
+use wire::{FileName, Spool};
 
 /// A body that is shorter is not counted while it is kept, in bytes.
 const COUNTED_MIN: usize = 4096;

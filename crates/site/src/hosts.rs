@@ -3,8 +3,8 @@
 use crate::encryption::Encryption;
 use crate::protocols::Protocols;
 use crate::server::Server;
-use conf::value::TooManySteps;
-use contract::{Exchange, HostNames, NameError, Regex, Regexes};
+use conf::value::{HostNames, NameError, TooManySteps};
+use contract::{Exchange, Regex, Regexes};
 use std::sync::Arc;
 use tls::StatusCheck;
 

@@ -12,10 +12,11 @@ use crate::protocols::Protocols;
 use crate::scopes::Scopes;
 use crate::server::Server;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
+use conf::value::NameError;
 use conf::{Diagnostic, Span};
 use contract::{
-    Config, Kept, LocationKind, LocationName, Module, NameError, PatternSets, Peer, Phase, Regex,
-    SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
+    Config, Kept, LocationKind, LocationName, Module, PatternSets, Peer, Phase, Regex, SERVER_NAME, Scope,
+    ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
 };
 use journal::{Level, LogFiles};
 use net::{ListenOptions, SocketAddress};

@@ -1,11 +1,12 @@
 //! What bytes travel over, for clients and for other servers alike: a stream in clear or encrypted ([`Transport`]), the
 //! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`]), their limits
-//! ([`Throttle`]), and jobs off the event loop ([`Job`]).
+//! ([`Throttle`]), files for what is too long for memory ([`Spool`]), and jobs off the event loop ([`Job`]).
 #![forbid(unsafe_code)]
 
 mod buffer;
 mod job;
 pub mod memory;
+mod spool;
 #[cfg(test)]
 mod testing;
 mod throttle;
@@ -15,6 +16,7 @@ mod vacancies;
 
 pub use buffer::Buffer;
 pub use job::Job;
+pub use spool::{FileName, Spool};
 pub use throttle::{Throttle, Trickle};
 pub use timer::{Elapsed, Timer, Timers};
 pub use transport::{Encrypted, Opening, Transport};

@@ -2,6 +2,7 @@
 
 mod address;
 mod choice;
+mod host_names;
 mod literal;
 mod network;
 mod number;
@@ -17,6 +18,7 @@ use crate::tree::{Node, Word};
 
 pub use address::{Address, Host, endpoint, listen, target};
 pub use choice::{access, bitmask, choice, flag};
+pub use host_names::{HostNames, NameError};
 pub use network::{Network, cidr, subnet};
 pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};

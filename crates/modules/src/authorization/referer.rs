@@ -41,10 +41,11 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use conf::value::HostNames;
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
-    Args, Directive, Exchange, HostNames, Loading, Module, Regex, Regexes, Rule, SERVER_NAME, ScopeBuilder,
-    ServerName, Variable, View,
+    Args, Directive, Exchange, Loading, Module, Regex, Regexes, Rule, SERVER_NAME, ScopeBuilder, ServerName,
+    Variable, View,
 };
 use std::sync::Arc;
 

@@ -40,7 +40,8 @@
 
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, Node};
-use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, Types, View};
+use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
+use http::TypesByExtension;
 use std::sync::{Arc, LazyLock};
 
 /// The media types of files.
@@ -67,7 +68,7 @@ pub static DEFAULT_TYPE: Directive<Box<[u8]>> =
 /// A `types` block: its entries in order, and the same entries as a lookup table, which several scopes can share.
 pub struct Block {
     entries: Vec<Entry>,
-    table: Arc<Types>,
+    table: Arc<TypesByExtension>,
 }
 
 struct Entry {
@@ -77,7 +78,7 @@ struct Entry {
 
 fn parse_types(args: &Args<'_>, loading: &mut Loading) -> Result<Block, Diagnostic> {
     let mut entries = Vec::new();
-    let mut table = Types::default();
+    let mut table = TypesByExtension::default();
     for node in args.node.children() {
         if node.block.is_some() {
             return Err(conf::spec::unexpected_block(node));
@@ -103,7 +104,7 @@ fn duplicate(node: &Node, extension: &conf::Word, earlier: &[u8]) -> Diagnostic 
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    static DEFAULT: LazyLock<Arc<Types>> = LazyLock::new(|| {
+    static DEFAULT: LazyLock<Arc<TypesByExtension>> = LazyLock::new(|| {
         let known: [(&[u8], &[u8]); 3] =
             [(b"html", b"text/html"), (b"gif", b"image/gif"), (b"jpg", b"image/jpeg")];
         Arc::new(table(known))
@@ -123,8 +124,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn table<'a>(entries: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Types {
-    let mut table = Types::default();
+fn table<'a>(entries: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> TypesByExtension {
+    let mut table = TypesByExtension::default();
     for (extension, media_type) in entries {
         table.insert(extension, media_type);
     }

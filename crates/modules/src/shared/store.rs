@@ -1,7 +1,7 @@
 //! Stores responses in permanent files while they are sent: `proxy_store`, `fastcgi_store` and so on.
 
 use super::files::as_path;
-use contract::{Body, Exchange, FileName, MapError, Outcome, Piece, Pull, Source, Spool, Turn, Work};
+use contract::{Body, Exchange, MapError, Outcome, Piece, Pull, Source, Turn, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
 use std::fs::{DirBuilder, File, Permissions};
@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use upstream::{Settings, StorePath};
+use wire::{FileName, Spool};
 
 /// How much is copied at once of what was buffered in another file, in bytes.
 const COPIED: usize = 64 * 1024;

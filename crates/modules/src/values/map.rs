@@ -51,10 +51,10 @@
 
 use crate::shared::names;
 use conf::spec::unexpected_block;
+use conf::value::HostNames;
 use conf::{Arity, Contexts, Diagnostic, Node};
 use contract::{
-    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, Regex, Regexes, Rule,
-    Template,
+    Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Regex, Regexes, Rule, Template,
 };
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::line::{Line, Sent};
 use crate::patience::Wait;
 use crate::settings::Settings;
 use bytes::Bytes;
-use contract::{Body, Exchange, Outcome, Piece, Pull, Source, Spool, Tunnel, Turn};
+use contract::{Body, Exchange, Outcome, Piece, Pull, Source, Tunnel, Turn};
 use journal::Level;
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Instant;
 use wire::memory::{self, Held};
-use wire::{Throttle, Trickle};
+use wire::{Spool, Throttle, Trickle};
 
 /// How much one call reads of content.
 const CONTENT_READ: usize = 64 * 1024;

@@ -36,9 +36,9 @@ use crate::shared::apache::{in_all_files, in_file, last, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Body, Directive, Exchange, Filter, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, Types,
-    View,
+    Args, Body, Directive, Exchange, Filter, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, View,
 };
+use http::TypesByExtension;
 use std::sync::Arc;
 
 use handlers::Handlers;
@@ -198,7 +198,7 @@ fn extensions(args: &Args<'_>, from: usize) -> Vec<Box<[u8]>> {
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let lines = values(view, &ADD_TYPE);
     if lines.iter().any(|line| line.kind == Kind::Type) {
-        let mut types = Types::clone(&builder.policy.types);
+        let mut types = TypesByExtension::clone(&builder.policy.types);
         for line in lines.iter().filter(|line| line.kind == Kind::Type) {
             let media_type = line.value.as_deref().unwrap_or_default();
             line.extensions.iter().for_each(|extension| drop(types.insert(extension, media_type)));

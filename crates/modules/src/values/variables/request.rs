@@ -3,7 +3,7 @@
 use super::lists::{joined, put, put_port, put_shown, put_some};
 use super::user;
 use crate::shared::files;
-use contract::{Exchange, FileName, Replaced, RequestBody};
+use contract::{Exchange, Replaced, RequestBody};
 use journal::Level;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::LazyLock;
 use std::time::Duration;
+use wire::FileName;
 
 pub(crate) fn http_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };

@@ -1,18 +1,18 @@
 //! The media types of file name extensions.
 
 use crate::hash::KeyedMap;
+use crate::words::where_upper;
 use bytes::Bytes;
-use http::words::where_upper;
 
 /// Media types by extension.
 #[derive(Clone, Debug, Default)]
-pub struct Types {
+pub struct TypesByExtension {
     /// Of extensions that fit in a number, as nearly all do.
     short: KeyedMap<u64, Bytes>,
     long: KeyedMap<Box<[u8]>, Bytes>,
 }
 
-impl Types {
+impl TypesByExtension {
     /// Sets the type of an extension; extensions know no case. Gives back the type it had before.
     pub fn insert(&mut self, extension: &[u8], media_type: &[u8]) -> Option<Bytes> {
         let media_type = Bytes::copy_from_slice(media_type);
@@ -57,12 +57,12 @@ fn number(extension: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Types;
+    use super::TypesByExtension;
 
     #[test]
     fn extensions_of_any_length_are_told_apart() {
         let texts = ["", "a", "b", "ab", "\0a", "abcdefg", "abcdefgh", "abcdefghi", "a\0"];
-        let mut types = Types::default();
+        let mut types = TypesByExtension::default();
         for text in texts {
             assert_eq!(types.insert(text.as_bytes(), format!("of {text}").as_bytes()), None);
         }

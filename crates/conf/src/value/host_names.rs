@@ -1,7 +1,7 @@
 //! Values by host name, also by names with a wildcard.
 
-use crate::hash::KeyedMap;
-use conf::tree::printable;
+use crate::tree::printable;
+use http::hash::KeyedMap;
 
 /// Values by host name: `example.com`, `*.example.com` for what is below it, `.example.com` for both, and
 /// `www.*`. Names are kept and looked for in lower case.
