@@ -129,13 +129,18 @@ impl Request {
         }
     }
 
-    /// Begins what follows a response (`post_action`); what it answers goes nowhere.
-    pub fn follow_up(&mut self) {
+    /// Begins what follows a response (`post_action`); what it answers goes nowhere. Tells whether there is anything to
+    /// wait for, by [`Request::poll_follow_up`].
+    pub fn follow_up(&mut self) -> bool {
+        if self.flow.exchange.scope.policy.post_action.is_none() {
+            return false;
+        }
         // By this the log tells whether the response was sent whole.
         self.length = self.flow.exchange.response.content_length;
         if let Some(progress) = self.flow.follow_up() {
             self.follow(progress);
         }
+        !matches!(self.state, State::Idle)
     }
 
     fn follow(&mut self, progress: Progress) {

@@ -109,11 +109,11 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
     let start = out.len();
     write_status_line(out, head.status, options.reason);
     if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
-        write_field(out, b"Server: ", server.as_bytes());
+        write_checked_field(out, b"Server: ", server.as_bytes());
     }
     let date_at = out.len() - start + DATE.len();
     if let Some(date) = options.date.filter(|_| head.fields.get("Date").is_none()) {
-        write_field(out, DATE, date);
+        write_checked_field(out, DATE, date);
     }
     if head.status >= Status::OK {
         write_representation(out, head, options.chunked);
@@ -199,13 +199,21 @@ fn write_connection(out: &mut Vec<u8>, connection: Connection) {
 /// Appends a field that did not come through a list of fields; `name` has the colon and the space.
 #[inline]
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    if breaks_framing(value) {
-        return;
+    if !breaks_framing(value) {
+        write_checked_field(out, name, value);
     }
+}
+
+/// Appends a field whose value this program made.
+#[inline]
+fn write_checked_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.reserve(name.len() + value.len() + LINE_END.len());
     out.extend_from_slice(name);
     out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(LINE_END);
 }
+
+const LINE_END: &[u8] = b"\r\n";
 
 #[cfg(test)]
 mod tests {

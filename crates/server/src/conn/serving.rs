@@ -79,8 +79,7 @@ impl Serving {
                         Ok(true) => {}
                         Ok(false) | Err(_) => *fate = Fate::Ended,
                     }
-                    request.follow_up();
-                    Stage::FollowingUp
+                    if request.follow_up() { Stage::FollowingUp } else { Stage::Over }
                 }
                 Stage::FollowingUp => {
                     // It goes on without the client.
@@ -145,8 +144,7 @@ impl Serving {
                 return Stage::Over;
             }
         }
-        request.follow_up();
-        Stage::FollowingUp
+        if request.follow_up() { Stage::FollowingUp } else { Stage::Over }
     }
 
     /// Logs the request and ends it.

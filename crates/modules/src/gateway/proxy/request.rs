@@ -13,6 +13,7 @@ use h1::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
 use journal::Level;
+use memchr::memchr2;
 
 use super::dialogue::{Asked, Asks};
 
@@ -331,8 +332,8 @@ fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut
     }
     let rest = &request.path[skipped..];
     // Where the client escaped nothing of the path, its own spelling is kept.
-    let mut sent = request.uri.split(|&byte| byte == b'?');
-    if exchange.internal || sent.next().is_some_and(|path| path.contains(&b'%')) {
+    let has_escapes = || memchr2(b'%', b'?', &request.uri).is_some_and(|at| request.uri[at] == b'%');
+    if exchange.internal || has_escapes() {
         escape::path(rest, uri);
     } else {
         uri.extend_from_slice(rest);

@@ -122,8 +122,7 @@ impl Stream {
             }
             After::Closed | After::Taken | After::Passed => return Stage::Over,
         }
-        request.follow_up();
-        Stage::FollowingUp
+        if request.follow_up() { Stage::FollowingUp } else { Stage::Over }
     }
 
     /// Ends the request with all that is attached to it; its memory serves further ones.
