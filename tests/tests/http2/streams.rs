@@ -1,7 +1,9 @@
 //! Streams that share a connection: none delays another.
 
-use super::raw::{DATA, HEADERS, Raw, WINDOW_START, block, field, frame, get, window};
-use super::site;
+use super::raw::{DATA, HEADERS, RESET, Raw, WINDOW_START, block, field, frame, get, window};
+use super::{connect, request, run, send, site};
+use bytes::Bytes;
+use std::net::{Ipv4Addr, TcpListener};
 use tests::binary::Server;
 use tests::site::Site;
 
@@ -124,5 +126,70 @@ fn small_pieces_of_an_upstream_share_frames() {
             assert!(frames <= 20, "{path}: {frames} frames");
         }
     }
+    running.stop();
+}
+
+/// A deadline and a place in `limit_conn` belong to one stream, and not to its connection.
+#[test]
+fn each_stream_has_its_deadline_and_its_place_in_limits() {
+    let site = Site::new(
+        "limit_conn_zone $server_port zone=one:1m;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            http2 on;
+            location /patient { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /limited {
+                limit_conn one 1;
+                client_body_timeout 1s;
+                proxy_pass http://127.0.0.1:%%PORT_1%%;
+            }
+        }
+        server { listen 127.0.0.1:%%PORT_1%%; location / { return 200 $content_length; } }",
+    );
+    let running = site.start(Server::Fulmar);
+    run(async {
+        let mut client = connect(running.address()).await.ready().await.unwrap();
+        let (patient, mut patient_body) = client.send_request(request("POST", "/patient"), false).unwrap();
+        let (stalled, _stalled_body) = client.send_request(request("POST", "/limited"), false).unwrap();
+        let refused = send(&mut client, request("GET", "/limited"), Vec::new()).await.unwrap().unwrap();
+        assert_eq!(refused.status, 503, "the stalled request has the only place");
+        assert_eq!(stalled.await.unwrap().status(), 408);
+        let body = vec![Bytes::from("abc")];
+        let answer = send(&mut client, request("POST", "/limited"), body).await.unwrap().unwrap();
+        assert_eq!((answer.status, &answer.content[..]), (200, &b"3"[..]), "its place is free again");
+        patient_body.send_data(Bytes::from("abcd"), true).unwrap();
+        assert_eq!(patient.await.unwrap().status(), 200, "the other stream has its own deadline");
+    });
+    running.stop();
+}
+
+/// A client that resets streams gets no further places by that: a reset request counts until its work has ended.
+#[test]
+fn a_reset_stream_keeps_its_place_until_its_work_has_ended() {
+    const WAITING: u32 = 4;
+    /// `:status: 404` in the static table of HPACK.
+    const NOT_FOUND: u8 = 0x8d;
+    let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let site = Site::new(&format!(
+        "limit_conn_zone $server_port zone=one:1m;
+        server {{
+            listen 127.0.0.1:%%PORT%%;
+            http2 on;
+            location / {{ limit_conn one {WAITING}; limit_conn_status 404; proxy_ignore_client_abort on; proxy_pass http://{}; }}
+        }}",
+        upstream.local_addr().unwrap()
+    ));
+    let running = site.start(Server::Fulmar);
+    let mut client = Raw::connect(running.address(), 1 << 20);
+    for index in 0..WAITING {
+        client.send(&get(2 * index + 1, "/"));
+        client.send(&frame(RESET, 0, 2 * index + 1, &[0, 0, 0, 8]));
+    }
+    client.send(&get(2 * WAITING + 1, "/"));
+    let answer = client.find(|frame| frame.kind == HEADERS);
+    assert_eq!(answer.stream, 2 * WAITING + 1);
+    assert_eq!(answer.payload[0], NOT_FOUND);
+    drop(client);
+    drop(upstream);
     running.stop();
 }
