@@ -22,6 +22,7 @@ pub struct Budget {
     cpu_ns: Cell<u64>,
     /// The units when the clock was read last, and its time; `None` while something else runs.
     last_look: Cell<Option<(u32, u64)>>,
+    is_running: Cell<bool>,
     told: Cell<bool>,
 }
 
@@ -37,7 +38,10 @@ impl fmt::Display for Spent {
 
 /// Work that a [`Budget`] pays for.
 #[derive(Debug)]
-pub struct Running<'b>(&'b Budget);
+pub struct Running<'b> {
+    budget: &'b Budget,
+    is_outermost: bool,
+}
 
 impl Budget {
     /// Units for a pattern, a text or a KiB of one.
@@ -53,8 +57,7 @@ impl Budget {
 
     /// Counts the time from now on, until what is returned is dropped.
     pub fn run(&self) -> Running<'_> {
-        self.last_look.set(None);
-        Running(self)
+        Running { budget: self, is_outermost: !self.is_running.replace(true) }
     }
 
     /// Pays for some units of work.
@@ -69,8 +72,8 @@ impl Budget {
         }
         match self.last_look.get() {
             Some((then, _)) if used - then < UNITS_PER_LOOK => Ok(()),
-            // Small files take no time to speak of.
-            None if used < UNITS_PER_LOOK => Ok(()),
+            // Small files take no time to speak of. Outside of a run, other requests may have the thread between two steps.
+            None if used < UNITS_PER_LOOK || !self.is_running.get() => Ok(()),
             None if units < UNITS_PER_LOOK => {
                 self.last_look.set(Some((used, cpu_ns())));
                 Ok(())
@@ -96,8 +99,11 @@ impl Budget {
         self.step(0)?;
         self.look()?;
         let result = work();
-        self.look()?;
-        Ok(result)
+        let looked = self.look();
+        if !self.is_running.get() {
+            self.last_look.set(None);
+        }
+        looked.map(|()| result)
     }
 
     /// Whether the log needs a message: once for each request.
@@ -118,11 +124,15 @@ impl Budget {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if self.0.last_look.get().is_some() {
-            // The next piece of work finds out whether the budget is spent.
-            let _ = self.0.look();
+        if !self.is_outermost {
+            return;
         }
-        self.0.last_look.set(None);
+        if self.budget.last_look.get().is_some() {
+            // The next piece of work finds out whether the budget is spent.
+            let _ = self.budget.look();
+        }
+        self.budget.last_look.set(None);
+        self.budget.is_running.set(false);
     }
 }
 
@@ -135,7 +145,7 @@ fn cpu_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, CPU_NS, Spent, UNITS, cpu_ns};
+    use super::{Budget, CPU_NS, Spent, UNITS, UNITS_PER_LOOK, cpu_ns};
 
     #[test]
     fn units_come_to_an_end() {
@@ -172,6 +182,26 @@ mod tests {
             while cpu_ns() < end {}
         }
         assert!(budget.cpu_ns.get() < CPU_NS / 2);
+    }
+
+    #[test]
+    fn steps_outside_of_a_run_cost_no_time() {
+        let budget = Budget::default();
+        let burn = || {
+            let end = cpu_ns() + CPU_NS / 4;
+            while cpu_ns() < end {}
+        };
+        for _ in 0..8 {
+            budget.spend(UNITS_PER_LOOK / 2).unwrap();
+            burn();
+        }
+        assert_eq!(budget.cpu_ns.get(), 0);
+        let outer = budget.run();
+        drop(budget.run());
+        budget.spend(UNITS_PER_LOOK / 2).unwrap();
+        burn();
+        drop(outer);
+        assert!(budget.cpu_ns.get() >= CPU_NS / 4, "the inner run ended the outer one");
     }
 
     #[test]
