@@ -6,8 +6,8 @@ pub(crate) fn holds_lua(name: &[u8]) -> bool {
     name.ends_with(b"_by_lua_block")
 }
 
-/// The offset of the brace that ends a block, whose content begins at the start of the text; the text's length where
-/// there is none.
+/// Where a block ends: the offset of its closing brace in `text`, which starts after the opening brace. Without a closing
+/// brace, the length of `text`.
 pub(crate) fn end(text: &[u8]) -> usize {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(&byte) = text.get(at) {
@@ -27,7 +27,8 @@ pub(crate) fn end(text: &[u8]) -> usize {
     text.len()
 }
 
-/// The length of a text in quotes, which ends at the end of its line, unless a backslash stands before the line break.
+/// The length of a text in quotes, with its closing quote. Without one it ends before the line break; a line break after a
+/// backslash belongs to the text.
 fn quoted(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = text.get(at) {

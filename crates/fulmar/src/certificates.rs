@@ -1,6 +1,6 @@
-//! Certificates that change on disk. When the supervisor notices a change, it compiles the configuration again with the
-//! new certificates, and replaces the one that serves, as in a reload. The other files are not read again: the record
-//! holds what they contained when the configuration was loaded.
+//! Watches the files of certificates, and warns of certificates that expire soon. When a file changes, the supervisor compiles
+//! the configuration again with the new certificates and swaps it in, as a reload does. All other files are taken from the
+//! record of the [`Recorder`], as they were when the configuration was loaded.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -68,8 +68,9 @@ type Stamp = Option<[i64; 5]>;
 pub(crate) struct Watch {
     /// When the next check of the files is due.
     next: Instant,
-    /// The configuration whose certificates were last checked for when they expire, and when to do that again.
+    /// The number of the configuration whose expiry dates were checked last, and the time of the next check.
     expiry: Option<(u32, Instant)>,
+    /// The stamps at the last look.
     seen: Vec<Stamp>,
     /// The stamps of the files that were compared last.
     compared: Vec<Stamp>,

@@ -54,7 +54,7 @@ pub fn run(job: impl FnOnce(Option<ThreadGuard>) + Send + 'static) {
         }
     };
     match std::thread::Builder::new().name("compile".to_owned()).spawn(work) {
-        // The new thread waits for the job.
+        // The job is sent afterwards: if it were part of `work`, a failed `spawn` would drop it.
         Ok(_) => drop(jobs.send(Box::new(job))),
         Err(_) => drop(spawn_blocking(move || job(None))),
     }
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn few_threads_stay_and_no_longer_than_their_guards() {
-        let builders: Vec<_> = (0..2 * STAYING_MAX).map(|_| ThreadGuard::new()).collect();
-        assert_eq!(builders.iter().flatten().count(), STAYING_MAX);
-        drop(builders);
+        let guards: Vec<_> = (0..2 * STAYING_MAX).map(|_| ThreadGuard::new()).collect();
+        assert_eq!(guards.iter().flatten().count(), STAYING_MAX);
+        drop(guards);
         assert!(ThreadGuard::new().is_some());
         let (given, taken) = mpsc::channel();
         struct AtEnd(mpsc::Sender<&'static str>);
@@ -79,14 +79,14 @@ mod tests {
         }
         thread_local!(static END: std::cell::RefCell<Option<AtEnd>> = const { std::cell::RefCell::new(None) });
         let (ends, ended) = mpsc::channel();
-        run(move |builder| {
+        run(move |guard| {
             END.set(Some(AtEnd(ends)));
-            drop(given.send(builder));
+            drop(given.send(guard));
         });
-        let builder = taken.recv().unwrap();
-        assert!(builder.is_some());
+        let guard = taken.recv().unwrap();
+        assert!(guard.is_some());
         assert!(ended.try_recv().is_err());
-        drop(builder);
+        drop(guard);
         assert_eq!(ended.recv(), Ok("ended"));
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Filling {
     ticket: u64,
-    /// From then on another request may fetch it, too.
+    /// The time from which another request may fetch it, too.
     until: Instant,
     /// The content, once it has begun to arrive.
     arriving: Option<Arc<Arriving>>,

@@ -3,7 +3,7 @@
 use crate::source::{FileId, Span};
 use crate::tree::Word;
 
-/// A logical line: physical lines that a backslash joins, without white space at both ends. Comment lines are skipped.
+/// A logical line: physical lines that a backslash joins, without white space at both ends.
 pub(super) struct Line {
     pub(super) text: Vec<u8>,
     pub(super) span: Span,
@@ -70,8 +70,9 @@ impl Iterator for Lines<'_> {
 }
 
 impl Line {
-    /// The words. `\\` means one backslash, but the rewrite directives keep both. A backslash before a space makes
-    /// the space part of the word, and stays. Inside quotes, a backslash before the quote means the quote.
+    /// The words. `\\` means one backslash, but the rewrite directives keep both. `\ ` does not end
+    /// the word, and the backslash is kept. Inside quotes, a backslash before the quote is dropped, and the quote belongs to the
+    /// word.
     pub(super) fn words(&self) -> Vec<Word> {
         let is_rewrite = self.text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(b"rewrite"));
         let mut words = Vec::new();

@@ -6,7 +6,7 @@ use crate::tree::Word;
 /// Largest number that nginx reads on 64-bit systems.
 const MAX: u64 = i64::MAX.unsigned_abs();
 
-/// A size in bytes: digits, and `k` or `m` in either case.
+/// A size in bytes: digits, then optionally `k` or `m`, in upper or lower case.
 ///
 /// # Errors
 /// [`ValueError::Invalid`].

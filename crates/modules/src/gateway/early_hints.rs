@@ -1,7 +1,7 @@
 //! Passes on responses with status 103 (Early Hints), which an upstream server sends before its response.
 //!
 //! `early_hints A B …` passes the hints on if at least one argument is neither empty nor `0` when they arrive. Without
-//! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. Hints have the headers that the response would have:
+//! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. The headers of hints are treated as those of a response:
 //! `proxy_hide_header` applies to them, and headers of the connection to the upstream server are left out. All hints
 //! of a response together are limited to `proxy_buffer_size`; hints beyond that are dropped.
 //!

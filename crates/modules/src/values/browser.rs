@@ -2,8 +2,9 @@
 //!
 //! `modern_browser` names a browser and its first modern version: `msie`, `gecko`, `safari`, `opera` or `konqueror`.
 //! `ancient_browser` lists texts; a browser whose `User-Agent` contains one of them is ancient. `netscape4` stands
-//! for Netscape up to version 4. The versions of `modern_browser` are checked first, then `ancient_browser`. All other
-//! browsers, and clients without `User-Agent`, are modern with `modern_browser unlisted`, and ancient without it.
+//! for Netscape up to version 4. A browser that `modern_browser` names is modern from that version on, and ancient before it.
+//! A browser that it does not name is ancient if `ancient_browser` matches. All others, and clients without `User-Agent`, are
+//! modern with `modern_browser unlisted`, and ancient without it.
 //!
 //! For a modern browser, `$modern_browser` has the value of `modern_browser_value`, and `$ancient_browser` is empty. For
 //! an ancient browser, `$ancient_browser` has the value of `ancient_browser_value`, and `$modern_browser` is empty. `$msie`

@@ -18,7 +18,7 @@ pub(crate) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::
     .args(Arity::AtLeast(2))
     .help("The replacement of an error: another page, a redirect, or a text.");
 
-/// The replacement of an error page.
+/// What is sent in place of an error with this status.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     status: Status,
@@ -41,7 +41,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
     let text = Arc::new(Text::parse(args, loading, &target)?);
     let target = match text.constant() {
         Some(target) => Template::literal(target),
-        // If the expression takes too long, the budget ends it, and the URL is empty.
+        // If the expression takes too long, the budget ends it, and the target or the text is empty.
         None => Template::made(Made(Arc::new(move |exchange| {
             text.value(exchange, &Budget::of(exchange)).unwrap_or_default()
         }))),
@@ -88,7 +88,8 @@ struct Failed {
     method: Vec<u8>,
 }
 
-/// Keeps the request at first. If it fails, the error document's request gets its `REDIRECT_…` variables from it.
+/// Runs twice. For the client's request it stores path, arguments and method. For the request of the error document it
+/// turns what was stored into `REDIRECT_…` variables.
 struct Remember;
 
 impl Handler for Remember {
@@ -104,6 +105,7 @@ impl Handler for Remember {
         if let Err(failure) = environment.set(b"REQUEST_METHOD", &failed.method) {
             return failure.refuse(exchange);
         }
+        // It puts `REDIRECT_` before each name.
         environment.redirect((&failed.path, failed.args.as_deref()), status);
         Step::Next
     }

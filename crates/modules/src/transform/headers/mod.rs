@@ -8,12 +8,12 @@
 //!
 //! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time after the last
 //! modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is stale at once, `max` for content
-//! that stays fresh for years, or `off`. `expires` and `add_header Cache-Control` both send a
-//! line. A `*` in the example stands for any text.
+//! that stays fresh for years, or `off`. With both `expires`
+//! and `add_header Cache-Control` the response has two `Cache-Control` headers. A `*` in the example stands for any text.
 //!
-//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends. A line with
-//! `Content-Length`, which many configurations contain for empty responses, is ignored with a warning. A line with
-//! `Transfer-Encoding` is an error.
+//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends. `add_header
+//! Content-Length`, which many configurations contain for empty responses, is ignored with a warning. `add_header
+//! Transfer-Encoding` is an error.
 //!
 //! ```file html/page.txt
 //! page
