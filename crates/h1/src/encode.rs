@@ -109,7 +109,7 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
     let start = out.len();
     write_status_line(out, head.status, options.reason);
     if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
-        write_checked_field(out, b"Server: ", server.as_bytes());
+        write_field(out, b"Server: ", server.as_bytes());
     }
     let date_at = out.len() - start + DATE.len();
     if let Some(date) = options.date.filter(|_| head.fields.get("Date").is_none()) {

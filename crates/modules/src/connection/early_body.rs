@@ -1,11 +1,13 @@
 //! Reads request bodies before rewrite rules, access rules and locations: `client_body_early_read`.
 //!
-//! If at least one argument of `client_body_early_read` is neither empty nor `0`, Fulmar reads the whole body before it
-//! looks at rewrite rules, access rules and locations. `1` means always; a variable of a `map` decides for each request. So `$request_body` and `$request_length` are complete in `if` and `map`, and a client
-//! whose body exceeds the server's `client_max_body_size` gets 413 before any rule runs. The limits and
-//! `client_body_…` settings of the server apply, because no location is chosen yet: a larger `client_max_body_size` in a
-//! location has no effect. `proxy_request_buffering off` has no effect for such a
-//! request.
+//! If at least one argument of `client_body_early_read` is neither empty nor `0`, Fulmar reads the whole body before
+//! it looks at rewrite rules, access rules and locations. `1` means always; a variable of a `map` decides for each
+//! request. So `$request_length` is complete in `if` and `map`, and so is `$request_body`, unless the body is longer
+//! than `client_body_buffer_size`: then it is in a file, and `$request_body` is empty. A rule that must see every body
+//! needs a `client_max_body_size` of that size, as below. A client whose body exceeds the server's
+//! `client_max_body_size` gets 413 before any rule runs. The limits and `client_body_…` settings of the server apply,
+//! because no location is chosen yet: a larger `client_max_body_size` in a location has no effect.
+//! `proxy_request_buffering off` has no effect for such a request.
 //!
 //! nginx: none
 //!
@@ -13,6 +15,8 @@
 //! server {
 //!     listen 8080;
 //!     client_body_early_read 1;
+//!     client_body_buffer_size 16k;
+//!     client_max_body_size 16k;
 //!     if ($request_body ~ "secret") {
 //!         return 403;
 //!     }

@@ -10,13 +10,15 @@
 //! reach the client. gRPC clients need HTTP/2: write `http2 on` next to `listen`, with or without TLS. Other
 //! clients may use HTTP/1.1, as in the second example.
 //!
-//! The server gets the host that is written in `grpc_pass`, or the name of the `upstream`, as `:authority`, unless `grpc_set_header Host` sets another one. It gets
-//! the client's headers, except those of the connection, such as `Keep-Alive`. `grpc_set_header` adds or replaces a header;
-//! an empty value removes it. A level with its own `grpc_set_header` inherits none.
+//! The server gets the host that is written in `grpc_pass`, or the name of the `upstream`, as `:authority`, unless
+//! `grpc_set_header Host` sets another one. It gets the client's headers, except those of the connection, such as
+//! `Keep-Alive`. `grpc_set_header` adds or replaces a header; an empty value removes it. A level with its own
+//! `grpc_set_header` inherits none.
 //!
 //! With an `upstream` block, each worker thread sends up to 100 calls at a time over one connection, or fewer if the
-//! server allows fewer, and opens another connection for more. A slow client does not delay the others. `keepalive` sets how many idle connections are kept. Without an
-//! `upstream` block, or with `keepalive 0`, each call has its own connection.
+//! server allows fewer, and opens another connection for more. A slow client does not delay the others. `keepalive`
+//! sets how many idle connections are kept. Without an `upstream` block, or with `keepalive 0`, each call has its own
+//! connection.
 //!
 //! If a server fails, the call goes to the next server of the group, as `grpc_next_upstream` says. A call that
 //! was sent already is sent again only if the server says that it did not process it (GOAWAY or REFUSED_STREAM), or if

@@ -1,15 +1,15 @@
 //! Detects old browsers by `User-Agent`: `$modern_browser`, `$ancient_browser`, `$msie`.
 //!
 //! `modern_browser` names a browser and its first modern version: `msie`, `gecko`, `safari`, `opera` or `konqueror`.
-//! `ancient_browser` lists texts; a browser whose `User-Agent` contains one of them is ancient. `netscape4` stands
-//! for Netscape up to version 4. A browser that `modern_browser` names is modern from that version on, and ancient before it.
-//! A browser that it does not name is ancient if `ancient_browser` matches. All others, and clients without `User-Agent`, are
-//! modern with `modern_browser unlisted`, and ancient without it.
+//! `ancient_browser` lists texts; a browser whose `User-Agent` contains one of them is ancient. `netscape4` stands for
+//! Netscape up to version 4. A browser that `modern_browser` names is modern from that version on, and ancient before
+//! it. A browser that it does not name is ancient if `ancient_browser` matches. All others, and clients without
+//! `User-Agent`, are modern with `modern_browser unlisted`, and ancient without it.
 //!
-//! For a modern browser, `$modern_browser` has the value of `modern_browser_value`, and `$ancient_browser` is empty. For
-//! an ancient browser, `$ancient_browser` has the value of `ancient_browser_value`, and `$modern_browser` is empty. `$msie`
-//! is `1` for Internet Explorer. Today's browsers put the names of other browsers into their `User-Agent`: in new
-//! configurations use a `map` of `$http_user_agent`.
+//! For a modern browser, `$modern_browser` has the value of `modern_browser_value`, and `$ancient_browser` is empty.
+//! For an ancient browser, `$ancient_browser` has the value of `ancient_browser_value`, and `$modern_browser` is
+//! empty. `$msie` is `1` for Internet Explorer, and empty otherwise. Today's browsers put the names of other browsers
+//! into their `User-Agent`: in new configurations use a `map` of `$http_user_agent`.
 //!
 //! ```conf
 //! server {

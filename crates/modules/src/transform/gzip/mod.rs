@@ -6,15 +6,14 @@
 //! divided by the compressed size. [coding](coding.md) says which headers change, how slow content is sent,
 //! which compressed files are kept in memory, and which pages must not be compressed.
 //!
-//! `gzip_vary on` sends `Vary: Accept-Encoding` with responses that may be compressed, as the first two below. Every site
-//! with a shared cache in front needs it. Requests
-//! through a proxy (with a `Via` header) get compressed content only as `gzip_proxied` says. Requests with HTTP/1.0
-//! get it only with `gzip_http_version 1.0`. Clients whose `User-Agent` matches a pattern of `gzip_disable` never get
-//! it.
+//! `gzip_vary on` sends `Vary: Accept-Encoding` with every response that could be compressed, whether this client gets
+//! it compressed or not. Every site with a shared cache in front needs it. Requests through a proxy (with a `Via`
+//! header) get compressed content only as `gzip_proxied` says. Requests with HTTP/1.0 get it only with
+//! `gzip_http_version 1.0`. Clients whose `User-Agent` matches a pattern of `gzip_disable` never get it.
 //!
-//! `gzip_window` limits how far back the compressor looks for repetitions. `gzip_buffers`, `gzip_hash`, `gzip_no_buffer` and
-//! `postpone_gzipping` are checked and have no effect: Fulmar compresses blocks of 64 KB, as fast as the client
-//! reads.
+//! `gzip_window` limits how far back the compressor looks for repetitions. `gzip_buffers`, `gzip_hash`,
+//! `gzip_no_buffer` and `postpone_gzipping` are checked and have no effect: Fulmar compresses up to 64 KB at a time,
+//! as fast as the client reads, and slow content as it comes.
 //!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>

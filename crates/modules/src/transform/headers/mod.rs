@@ -4,12 +4,13 @@
 //! `always` to all responses. An empty value adds nothing. `add_header Last-Modified` and `add_header ETag` replace
 //! the server's own header; with an empty value they remove it. A level with its own `add_header` inherits none. With
 //! `add_header_inherit merge` it also gets those of outer levels. With `off` a level inherits none, even if it has no
-//! `add_header`. `add_trailer` adds a header after the content, for clients with HTTP/1.1 or HTTP/2. Its value is computed when the content has been sent.
+//! `add_header`. `add_trailer` adds a header after the content, for clients with HTTP/1.1 or HTTP/2. Its value is
+//! computed when the content has been sent.
 //!
 //! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time after the last
 //! modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is stale at once, `max` for content
-//! that stays fresh for years, or `off`. With both `expires`
-//! and `add_header Cache-Control` the response has two `Cache-Control` headers. A `*` in the example stands for any text.
+//! that stays fresh for years, or `off`. With both `expires` and `add_header Cache-Control` the response has two
+//! `Cache-Control` headers. A `*` in the example stands for any text.
 //!
 //! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends. `add_header
 //! Content-Length`, which many configurations contain for empty responses, is ignored with a warning. `add_header
