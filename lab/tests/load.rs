@@ -290,6 +290,7 @@ fn messages_over_websockets_come_back() {
         let point = &document["points"][0];
         assert_eq!((number(point, "/statuses/101"), number(point, "/failed/total")), (1003, 0), "{document}");
         assert_eq!(number(point, "/connections"), 7, "{document}");
+        assert_eq!(number(point, "/bytes/content"), 1003 * length.parse::<u64>().unwrap(), "{document}");
     }
     let refused = Server::start(|_| ok(10)).load(&["-n", "7"], &[&FIELDS[..], &["5"]].concat());
     assert_eq!(number(&refused, "/failed/connect"), 7, "{refused}");

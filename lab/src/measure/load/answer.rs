@@ -37,8 +37,31 @@ pub(super) struct Reader {
     answer_head: u64,
     content: u64,
     partial: Vec<u8>,
-    /// Where messages are echoed: the frame that each echo has to be, and how much of the next one arrived.
-    echo: Option<(Rc<[u8]>, usize)>,
+    /// Where messages are echoed: what is read in place of answers of HTTP.
+    echo: Option<Echo>,
+}
+
+/// The frames that come back on a WebSocket, all alike.
+struct Echo {
+    frame: Rc<[u8]>,
+    /// How many bytes of a frame are content.
+    content: u64,
+    /// How many bytes of the next one arrived.
+    arrived: usize,
+}
+
+impl Echo {
+    /// Takes bytes up to the end of a frame: how many were used, and whether it is complete.
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+        let left = &self.frame[self.arrived..];
+        let used = bytes.len().min(left.len());
+        if bytes[..used] != left[..used] {
+            return Err(Malformed("a message that is not the echo of the one sent"));
+        }
+        let is_complete = used == left.len();
+        self.arrived = if is_complete { 0 } else { self.arrived + used };
+        Ok((used, is_complete))
+    }
 }
 
 /// What the next byte belongs to.
@@ -73,25 +96,27 @@ struct Head {
 impl Reader {
     /// Whether a part of an answer has arrived.
     pub(super) fn is_within(&self) -> bool {
-        let is_within_echo = self.echo.as_ref().is_some_and(|(_, arrived)| *arrived > 0);
+        let is_within_echo = self.echo.as_ref().is_some_and(|echo| echo.arrived > 0);
         !matches!(self.state, State::Head) || !self.partial.is_empty() || is_within_echo
     }
 
     /// Bytes of the part of an answer that has arrived.
     pub(super) fn arrived(&self) -> u64 {
-        let echo = self.echo.as_ref().map_or(0, |(_, arrived)| *arrived);
-        self.answer_head + self.content + echo as u64
+        self.answer_head + self.content + self.echo.as_ref().map_or(0, |echo| echo.arrived as u64)
     }
 
-    /// From now on, each answer is this frame.
-    pub(super) fn expect_echo(&mut self, echo: &Rc<[u8]>) {
-        self.echo = Some((Rc::clone(echo), 0));
+    /// From now on, each answer is this frame, which ends with so many bytes of content.
+    pub(super) fn expect_echo(&mut self, frame: &Rc<[u8]>, content: u64) {
+        self.echo = Some(Echo { frame: Rc::clone(frame), content, arrived: 0 });
     }
 
     /// Takes bytes up to the end of the answer: how many were used, and the answer if it is complete.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
-        if self.echo.is_some() {
-            return self.take_echo(bytes);
+        if let Some(echo) = &mut self.echo {
+            let (used, is_complete) = echo.take(bytes)?;
+            let (content, head) = (echo.content, echo.frame.len() as u64 - echo.content);
+            let answer = Answer { status: self.head.status, head, content, keep_alive: true };
+            return Ok((used, is_complete.then_some(answer)));
         }
         let mut used = 0;
         while used < bytes.len() {
@@ -132,21 +157,6 @@ impl Reader {
         self.state = State::Head;
         (self.answer_head, self.content) = (0, 0);
         answer
-    }
-
-    fn take_echo(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
-        let Some((echo, arrived)) = &mut self.echo else { return Ok((0, None)) };
-        let used = bytes.len().min(echo.len() - *arrived);
-        if bytes[..used] != echo[*arrived..*arrived + used] {
-            return Err(Malformed("a message that is not the echo of the one sent"));
-        }
-        *arrived += used;
-        if *arrived < echo.len() {
-            return Ok((used, None));
-        }
-        *arrived = 0;
-        let content = echo.len() as u64;
-        Ok((used, Some(Answer { status: self.head.status, head: 0, content, keep_alive: true })))
     }
 
     fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Malformed> {

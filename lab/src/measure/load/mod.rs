@@ -30,13 +30,12 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, Args};
 
 pub use self::clients::ClientCounts;
-use crate::model::order;
-
 use self::crew::Control;
 use self::document::{Document, Point};
 use self::plan::{Plan, TlsPlan};
 use self::tally::Tally;
 use self::target::Target;
+use crate::model::order;
 
 /// More connections than these from one address to one port find no free port.
 const CONNECTIONS_PER_SOURCE: u32 = 20_000;

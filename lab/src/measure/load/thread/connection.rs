@@ -266,7 +266,7 @@ impl Thread<'_> {
             self.no_connection(at, &format!("status {status} instead of {SWITCHED}"));
             return false;
         }
-        self.clients[at].reader.expect_echo(&self.echo);
+        self.clients[at].reader.expect_echo(&self.echo, self.plan.message_bytes.unwrap_or_default());
         self.opened(at);
         self.clients[at].stage == Stage::Open
     }
