@@ -262,6 +262,38 @@ fn one_contender_is_compared_under_two_loads() {
 }
 
 #[test]
+fn programs_share_a_core_and_requests_come_at_a_rate() {
+    let bench = Bench::new();
+    let load = |id: &str, more: &str| {
+        format!(
+            "[[loads]]\nid = \"{id}\"\ntitle = \"{id}\"\npath = \"/1k\"\nclients = 2\nkeep_alive = true\n{more}\n"
+        )
+    };
+    let shared = load("shared", "requests = 100\none_core = true\nbackend = \"reference-epoll\"");
+    let constant = load("constant", "seconds = 0.2\nrate = 500\nbackend = \"reference-epoll\"");
+    fs::write(bench.experiment(), format!("{EXPERIMENT}{shared}{constant}")).unwrap();
+    let compare = ["compare", "reference-epoll", "reference-thread", "--workload", "short", "--turns", "1"];
+    let output = bench.lab(&compare);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", error(&output));
+    for figure in ["median", "99th percentile"] {
+        let table = said.split(&format!("latency at an equal rate, {figure}, ms: ")).nth(1).unwrap();
+        let loads: Vec<&str> = table.lines().skip(2).take_while(|line| line.contains(" clients")).collect();
+        assert!(loads.len() == 1 && loads[0].starts_with("constant, 2 clients"), "{figure}: {said}");
+    }
+    let of_load = |load: &str| {
+        let blocks = bench.blocks();
+        blocks.into_iter().filter(|block| block.contains(&format!("\"load\":\"{load}\""))).collect::<Vec<_>>()
+    };
+    let on_one = "\"server_cores\":\"0\",\"tool_cores\":\"0\",\"backend_cores\":\"0\"";
+    assert!(!of_load("shared").is_empty() && of_load("shared").iter().all(|block| block.contains(on_one)));
+    assert!(of_load("kept").iter().all(|block| block.contains("\"backend_cores\":\"\"")));
+    let audit = bench.lab(&["audit", "short"]);
+    let remarks = String::from_utf8_lossy(&audit.stdout);
+    assert!(audit.status.success() && !remarks.contains("shared"), "{remarks}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let cases: [(&[&str], &str); 9] = [
         (&["run", "--turns", "0"], "--turns"),

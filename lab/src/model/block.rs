@@ -124,6 +124,9 @@ pub struct Circumstances {
     pub server_cores: String,
     /// The cores of the tool. Where they are the contender's too, the two took time from each other.
     pub tool_cores: String,
+    /// The cores of the server that requests are passed on to. Empty where there is none.
+    #[serde(default)]
+    pub backend_cores: String,
     /// How busy the load tool was: 1 is one core.
     pub tool_busy: f64,
     /// How much the hypervisor took from this machine's cores, in seconds.

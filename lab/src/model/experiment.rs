@@ -189,6 +189,9 @@ pub struct Load {
     /// Whether the backend has the cores of the tool, and not those of the contenders.
     #[serde(default)]
     pub backend_beside_tool: bool,
+    /// Whether contender, backend and tool share one core, so that this core is always busy and nobody sleeps.
+    #[serde(default)]
+    pub one_core: bool,
     /// Requests a second over all clients, where they come at a constant rate.
     pub rate: Option<f64>,
     /// Fields that clients send besides the tool's own, each `Name: value`.
@@ -567,6 +570,12 @@ impl Experiment {
             let wrong = |what: &str| names::at(text, &load.id, &format!("load {}: {what}", load.id));
             ensure!(amount == needed, wrong("give either requests or seconds"));
             ensure!(!load.clients.each().is_empty(), wrong("no number of clients"));
+            let divides =
+                load.backend_beside_tool || [false, true].iter().any(|quick| load.cores(*quick) != [1]);
+            ensure!(
+                !(load.one_core && divides),
+                wrong("with one_core, leave out backend_beside_tool and cores: one core has everything")
+            );
         }
         Ok(experiment)
     }
@@ -711,5 +720,11 @@ mod tests {
         let text = "id = 'x'\ntitle = 'x'\nquestion = 'x'\ncontenders = []\n[[loads]]\nid = 'l'\ntitle = 'l'\nclients = 1\n";
         assert!(Experiment::parse(text).unwrap_err().to_string().contains("requests or seconds"));
         assert!(Experiment::parse(&text.replace("clients", "client")).is_err());
+        let shared = format!("{text}seconds = 1\none_core = true\n");
+        assert!(Experiment::parse(&shared).is_ok());
+        for also in ["cores = [1, 2]", "quick = { cores = [2] }", "backend_beside_tool = true"] {
+            let wrong = Experiment::parse(&format!("{shared}{also}\n")).unwrap_err().to_string();
+            assert!(wrong.contains("load l: with one_core"), "{wrong}");
+        }
     }
 }

@@ -201,6 +201,8 @@ fn tools<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
                 && one.turn() == other.turn()
                 && one.load.tls.is_some() == other.load.tls.is_some()
                 && one.load.options == other.load.options
+                && one.load.rate == other.load.rate
+                && one.load.one_core == other.load.one_core
                 && one.tool() != other.tool();
             let tail = |row: &Row<'_>| Some(row.get(Figure::MaxMs)? / row.get(Figure::P50Ms)?);
             let (true, Some((first, second))) = (alike, tail(other).zip(tail(one))) else { continue };
@@ -247,13 +249,14 @@ fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
     turned.unwrap_or_default()
 }
 
-/// A contender and the tool that share cores take time from each other.
+/// A contender and the tool that share cores take time from each other. A load with `one_core` says so itself.
 fn shared_cores<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     let shared = |row: &&Row<'_>| {
-        row.block.is_some_and(|block| {
+        let has_shared = row.block.is_some_and(|block| {
             let tool = numbers(&block.circumstances.tool_cores);
             numbers(&block.circumstances.server_cores).iter().any(|core| tool.contains(core))
-        })
+        });
+        has_shared && !row.load.one_core
     };
     let loads: BTreeSet<&str> = rows.iter().filter(shared).map(|row| row.load.title.as_str()).collect();
     let Some(first) = rows.iter().find(shared) else { return Found::new() };

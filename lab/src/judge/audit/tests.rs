@@ -295,6 +295,9 @@ fn measured_figures_are_audited_too() {
     let remarks = audit(&experiment, &[of("nginx", 10), of("nginx", 100), of("apache-event", 100)]);
     says(&remarks, Rule::SharedCores, (None, None), &["Loads: Load."]);
     says(&remarks, Rule::ToolBusy, (Some("l"), None), &["In 3 of 3 runs", "apache-event, nginx"]);
+    let text = SOUND.replace("requests = 1000\n", "requests = 1000\none_core = true\n");
+    let shared = audit(&Experiment::parse(&text).unwrap(), &[of("nginx", 10)]);
+    assert!(shared.iter().all(|remark| remark.rule != Rule::SharedCores), "{shared:?}");
     let little: Vec<&Remark> = remarks.iter().filter(|remark| remark.rule == Rule::LittlesLaw).collect();
     assert_eq!(little.len(), 1, "{little:?}");
     assert!(!little[0].published && little[0].text.ends_with("2 more measurements."), "{little:?}");

@@ -19,6 +19,11 @@ impl Cores {
         Cores { first, last: first + count.max(1) - 1 }
     }
 
+    /// All cores after the first ones; where none is left, all.
+    fn after(first: u32, all: u32) -> Cores {
+        if first < all { Cores::behind(first, all - first) } else { Cores::behind(0, all) }
+    }
+
     /// Confines this thread, and those that it starts, to these cores, as long as what is returned lives.
     pub(super) fn confine(self) -> Result<Confined> {
         let before = sched_getaffinity(THIS)?;
@@ -37,6 +42,34 @@ impl fmt::Display for Cores {
             last if last == self.first => write!(out, "{last}"),
             last => write!(out, "{}-{last}", self.first),
         }
+    }
+}
+
+/// Which cores the programs of a series run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Division {
+    /// The contenders' cores.
+    pub(super) server: Cores,
+    /// The tool's cores.
+    pub(super) tool: Cores,
+    /// The threads of the tool.
+    pub(super) tool_threads: u32,
+    /// The lab's own cores, while it measures.
+    pub(super) lab: Cores,
+}
+
+impl Division {
+    /// The contenders have the first cores. The tool and the lab have the others, or all cores if none is left.
+    pub(super) fn apart(server: u32, all: u32) -> Division {
+        let others = Cores::after(server, all);
+        let tool_threads = all.saturating_sub(server).max(1);
+        Division { server: Cores::behind(0, server), tool: others, tool_threads, lab: others }
+    }
+
+    /// Contenders and tool share the first core. The lab has the others, so that it takes no time from them.
+    pub(super) fn one_core(all: u32) -> Division {
+        let core = Cores::behind(0, 1);
+        Division { server: core, tool: core, tool_threads: 1, lab: Cores::after(1, all) }
     }
 }
 
@@ -67,6 +100,19 @@ mod tests {
         assert_eq!(Cores::behind(0, 1).to_string(), "0");
         assert_eq!(Cores::behind(1, 1).to_string(), "1");
         assert_eq!(Cores::behind(0, 4).to_string(), "0-3");
+    }
+
+    #[test]
+    fn cores_are_divided() {
+        let text = |division: Division| {
+            [division.server, division.tool, division.lab].map(|cores| cores.to_string()).join(" ")
+        };
+        let apart = |server, all| text(Division::apart(server, all));
+        assert_eq!([apart(1, 2), apart(2, 8), apart(2, 2)], ["0 1 1", "0-1 2-7 2-7", "0-1 0-1 0-1"]);
+        let one_core = |all| text(Division::one_core(all));
+        assert_eq!([one_core(1), one_core(2), one_core(4)], ["0 0 0", "0 0 1", "0 0 1-3"]);
+        let threads = [Division::apart(1, 4), Division::apart(4, 4), Division::one_core(4)];
+        assert_eq!(threads.map(|division| division.tool_threads), [3, 1, 1]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{fs, mem, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cores::Cores;
+use super::cores::Division;
 use super::memory::{Idle, Memory};
 use super::process::Process;
 use super::watch::{Seen, Watch};
@@ -35,9 +35,8 @@ pub(super) struct Measured {
 pub(super) struct Bench<'a> {
     pub(super) tool: &'a Tool,
     pub(super) program: &'a Path,
-    /// Cores of the contender and of the tool. The lab itself keeps to those of the tool meanwhile.
-    pub(super) server_cores: Cores,
-    pub(super) tool_cores: Cores,
+    /// Which cores the contender, the tool and the lab have meanwhile.
+    pub(super) division: Division,
     /// Where the tool's output goes.
     pub(super) raw: PathBuf,
     /// Tells the contender to read its configuration anew, that often.
@@ -64,11 +63,12 @@ impl Bench<'_> {
             bail!("the server is not running any more: it ended {how}");
         }
         let arguments = (self.tool.arguments)(order)?;
-        let _confined = self.tool_cores.confine()?;
+        let _confined = self.division.lab.confine()?;
         let (load_average, busy_before) = (system::load_average(), quiet());
         let before = Counters::of(running);
         let start = Instant::now();
-        let mut tool = Process::start(self.program, &arguments, self.tool_cores, Stdio::null(), &self.raw)?;
+        let mut tool =
+            Process::start(self.program, &arguments, self.division.tool, Stdio::null(), &self.raw)?;
         let watch = Watch::start(running.roots());
         let ended = self.wait(&mut tool, running, order);
         let seconds = start.elapsed().as_secs_f64();
@@ -94,8 +94,9 @@ impl Bench<'_> {
         report.figures.insert(Figure::Connections, f64::from(order.clients));
         self.add_figures(&mut report, [&before, &after], &seen, seconds);
         let circumstances = Circumstances {
-            server_cores: self.server_cores.to_string(),
-            tool_cores: self.tool_cores.to_string(),
+            server_cores: self.division.server.to_string(),
+            tool_cores: self.division.tool.to_string(),
+            backend_cores: String::new(),
             tool_busy: (after.tool_s - before.tool_s) / seconds,
             steal_s: after.ticks.stolen_s() - before.ticks.stolen_s(),
             context_switches: after.switches.saturating_sub(before.switches),

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::application::{Application, Applications, Plan};
 use super::check::{self, Expected};
-use super::cores::Cores;
+use super::cores::{Cores, Division};
 use super::estimate;
 use super::groups::Place as Measures;
 use super::idle::Idling;
@@ -283,20 +283,19 @@ impl Series<'_, '_> {
     fn start_shared(&self, found: &Found, label: &str) -> Result<Running> {
         let mut place = self.place();
         place.options = found.contender.known_options(&self.load.backend_options);
-        if label == BACKEND && self.load.backend_beside_tool {
-            let (_, tool_cores) = self.cores_of_both();
-            (place.cores, place.threads) = (tool_cores.to_string(), self.tool_threads());
+        if label == BACKEND {
+            let (cores, threads) = self.backend_cores();
+            (place.cores, place.threads) = (cores.to_string(), threads);
         }
         Running::start(found, None, &self.folder_of(label), &place)
     }
 
     /// Where a contender of this series runs and what it serves, without options.
     fn place(&self) -> Place {
-        let (server_cores, _) = self.cores_of_both();
         Place {
             folder: self.folder.to_owned(),
             root: self.site.root.clone(),
-            cores: server_cores.to_string(),
+            cores: self.division().server.to_string(),
             threads: self.cores,
             connections: self.connections(),
             configuration: self.load.configuration,
@@ -423,12 +422,12 @@ impl Series<'_, '_> {
     /// Fills the blocks of idle connections. After a number that was not reached no larger one is tried: there, too, the
     /// contender holds what it held.
     fn hold(&self, contender: &Ready, blocks: &mut [Block]) -> Result<()> {
-        let (server_cores, tool_cores) = self.cores_of_both();
+        let division = self.division();
         let idling = Idling {
             running: &contender.running,
             load: self.load,
-            cores: tool_cores,
-            threads: self.tool_threads(),
+            cores: division.tool,
+            threads: division.tool_threads,
             idle: contender.idle,
             interrupted: self.settings.interrupted,
         };
@@ -450,8 +449,8 @@ impl Series<'_, '_> {
             block.tool.clone_from(&version);
             block.command = step.command;
             block.raw = raw.display().to_string();
-            block.circumstances.server_cores = server_cores.to_string();
-            block.circumstances.tool_cores = tool_cores.to_string();
+            block.circumstances.server_cores = division.server.to_string();
+            block.circumstances.tool_cores = division.tool.to_string();
             match step.seen {
                 Ok(seen) => {
                     let open = f64::from(seen.open);
@@ -490,6 +489,8 @@ impl Series<'_, '_> {
                 block.histogram = measured.report.histogram;
                 block.samples = measured.samples;
                 block.circumstances = measured.circumstances;
+                let backend = self.load.backend.as_ref().map(|_| self.backend_cores().0.to_string());
+                block.circumstances.backend_cores = backend.unwrap_or_default();
             }
             Err(error) => block.failure = Some(format!("{error:#}")),
         }
@@ -541,18 +542,16 @@ impl Series<'_, '_> {
             fields: self.load.fields.clone(),
             numbers: self.load.numbers,
             body_bytes: self.load.body_bytes,
-            threads: self.tool_threads(),
+            threads: self.division().tool_threads,
             folder: raw.with_extension("d"),
         }
     }
 
     fn bench(&self, contender: &Ready, found: &FoundTool, order: &Order, raw: PathBuf) -> Result<Measured> {
-        let (server_cores, tool_cores) = self.cores_of_both();
         let bench = Bench {
             tool: found.tool,
             program: &found.program,
-            server_cores,
-            tool_cores,
+            division: self.division(),
             raw,
             idle: contender.idle,
             reload_every: (self.load.kind == Kind::Reload).then_some(RELOAD_EVERY),
@@ -583,19 +582,19 @@ impl Series<'_, '_> {
         path.with_added_extension("txt")
     }
 
-    /// The tool has the cores after those of the contenders; where none is left, all.
-    fn cores_of_both(&self) -> (Cores, Cores) {
-        let all = self.machine.cores;
-        let tool = if self.cores < all {
-            Cores::behind(self.cores, all - self.cores)
+    /// Which cores contenders, tool and lab have.
+    fn division(&self) -> Division {
+        if self.load.one_core {
+            Division::one_core(self.machine.cores)
         } else {
-            Cores::behind(0, all)
-        };
-        (Cores::behind(0, self.cores), tool)
+            Division::apart(self.cores, self.machine.cores)
+        }
     }
 
-    fn tool_threads(&self) -> u32 {
-        self.machine.cores.saturating_sub(self.cores).max(1)
+    /// The cores of the server behind the contenders, and the number of its threads.
+    fn backend_cores(&self) -> (Cores, u32) {
+        let Division { server, tool, tool_threads, .. } = self.division();
+        if self.load.backend_beside_tool { (tool, tool_threads) } else { (server, self.cores) }
     }
 
     fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {

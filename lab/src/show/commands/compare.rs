@@ -81,7 +81,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let blocks = block::read(&arguments.out.join(block::FILE))?;
     let mut is_compared = false;
     if let [first, second] = names[..] {
-        is_compared = print(&blocks, [first, second]);
+        is_compared = print(&blocks, [first, second], &experiments);
     }
     is_compared |= print_loads(&blocks, &names, &experiments);
     print_failures(&blocks);
@@ -129,7 +129,7 @@ fn takes_part(load: &mut Load, names: &[&str], is_own: bool) -> bool {
 }
 
 /// Prints all comparisons of two contenders: whether there was one.
-fn print(blocks: &[Block], pair: [&str; 2]) -> bool {
+fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool {
     let mut is_compared = false;
     let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -144,12 +144,17 @@ fn print(blocks: &[Block], pair: [&str; 2]) -> bool {
     let figures = [
         (Figure::CpuUsPerRequest, "server CPU a request, µs"),
         (Figure::RequestsPerS, "requests/s"),
+        (Figure::P50Ms, "latency at an equal rate, median, ms"),
+        (Figure::P99Ms, "latency at an equal rate, 99th percentile, ms"),
         (Figure::ContentBytes, "bytes of content, where they differ"),
         (Figure::MemoryPerConnectionBytes, "memory of an idle connection, bytes"),
     ];
     for (figure, title) in figures {
         let idle = figure == Figure::MemoryPerConnectionBytes;
-        let rows = order.iter().filter_map(|key| cells.get(key));
+        let latency = matches!(figure, Figure::P50Ms | Figure::P99Ms);
+        let rows =
+            order.iter().filter(|(experiment, load, ..)| !latency || has_rate(experiments, experiment, load));
+        let rows = rows.filter_map(|key| cells.get(key));
         let rows = rows.filter(|blocks| blocks.iter().all(|block| (block.kind == Kind::Idle) == idle));
         let rows = rows.filter_map(|blocks| Comparison::of(blocks, pair, figure));
         let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
@@ -163,6 +168,13 @@ fn print(blocks: &[Block], pair: [&str; 2]) -> bool {
         }
     }
     is_compared
+}
+
+/// Whether the requests of a load come at a constant rate. Without one, a faster contender gets more requests at once,
+/// so that latencies say no more than rates.
+fn has_rate(experiments: &[Experiment], experiment: &str, load: &str) -> bool {
+    let of_experiment = experiments.iter().filter(|one| one.id == experiment);
+    of_experiment.flat_map(|one| &one.loads).any(|one| one.id == load && one.rate.is_some())
 }
 
 /// Prints how each contender does under one load, divided by how it does under another one: whether there was a pair.

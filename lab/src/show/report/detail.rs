@@ -362,11 +362,12 @@ impl Detail<'_> {
             None => "",
         };
         let protocol = if load.protocol == Protocol::Http2 { ", HTTP/2" } else { "" };
+        let cores = if load.one_core { ", all programs on one core" } else { "" };
         let configuration = format!("{:?}", load.configuration).to_lowercase();
         let options: String = load.options.iter().map(|(name, value)| format!(", {name} {value}")).collect();
         Text::default()
             .and(Span::Code(load.path.clone()))
-            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}{application}; {configuration} configurations{options}."))
+            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}{application}{cores}; {configuration} configurations{options}."))
     }
 
     fn measured(&self, work: &Work<'_>) -> Table {

@@ -465,6 +465,7 @@ fn circumstances(cores: f64) -> Circumstances {
     Circumstances {
         server_cores: if cores > 1.0 { "0-1".into() } else { "0".into() },
         tool_cores: "1".into(),
+        backend_cores: String::new(),
         tool_busy: 0.8,
         steal_s: 0.02,
         context_switches: 1234,
