@@ -4,6 +4,7 @@
 //!
 //! - `<!-- file PATH`: the content of a file for the blocks that follow, up to `-->`. The path is absolute, or below
 //!   `/srv`;
+//! - `<!-- file PATH is the next block -->`: the same, and readers see the content;
 //! - `<!-- http`: directives of `http {}` that the configurations of the page are loaded with.
 
 use std::path::Path;
@@ -33,6 +34,9 @@ pub struct Page {
 /// Directories of a real machine, which a test replaces with directories below its own.
 const DIRECTORIES: [&str; 6] = ["/srv/", "/etc/", "/var/", "/run/", "/usr/share/", "/home/"];
 
+/// The end of a comment that names the file whose content the next block is.
+const NEXT: &str = " is the next block -->";
+
 /// Reads a page.
 ///
 /// # Errors
@@ -41,7 +45,13 @@ const DIRECTORIES: [&str; 6] = ["/srv/", "/etc/", "/var/", "/run/", "/usr/share/
 pub fn parse(text: &str) -> Result<Page, String> {
     let mut page = Page::default();
     let mut lines = text.lines().enumerate();
+    // The path of the file that the next block is.
+    let mut next = None;
     while let Some((at, line)) = lines.next() {
+        if let Some(path) = line.strip_prefix("<!-- file ").and_then(|rest| rest.strip_suffix(NEXT)) {
+            next = Some(path);
+            continue;
+        }
         let (kind, end) = match (line.strip_prefix("```"), line.strip_prefix("<!-- ")) {
             (Some(kind), _) => (kind, "```"),
             (None, Some(kind)) if kind.starts_with("file ") || kind == "http" => (kind, "-->"),
@@ -56,12 +66,14 @@ pub fn parse(text: &str) -> Result<Page, String> {
             content.push_str(line);
             content.push('\n');
         }
-        match kind.strip_prefix("file ") {
-            Some(path) => {
-                page.files.push((at + 1, Path::new("/srv").join(path).display().to_string(), content));
-            }
-            None if end == "-->" => page.http.push_str(&content),
-            None => page.blocks.push(Block { line: at + 1, kind: kind.trim().to_owned(), content }),
+        let is_block = end == "```";
+        if let Some(path) = kind.strip_prefix("file ").or_else(|| next.take_if(|_| is_block)) {
+            page.files.push((at + 1, Path::new("/srv").join(path).display().to_string(), content.clone()));
+        }
+        if is_block {
+            page.blocks.push(Block { line: at + 1, kind: kind.trim().to_owned(), content });
+        } else if kind == "http" {
+            page.http.push_str(&content);
         }
     }
     Ok(page)
@@ -97,6 +109,10 @@ mod tests {
         let files = vec![(7, "/srv/a.conf".to_owned(), "b;\n".to_owned())];
         assert_eq!(page, Ok(Page { blocks: vec![block], files, http: "c;\n".to_owned() }));
         assert!(parse("```\na\n").is_err());
+        let page =
+            parse("<!-- file a is the next block -->\n\n```nginx\nb;\n```\n```nginx\nc;\n```\n").unwrap();
+        assert_eq!(page.files, [(3, "/srv/a".to_owned(), "b;\n".to_owned())]);
+        assert_eq!(page.blocks.len(), 2);
     }
 
     #[test]
