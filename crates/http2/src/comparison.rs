@@ -391,7 +391,7 @@ fn listed(head: FrameHead, before: &Before, ours: &Outcome, theirs: &Outcome) ->
         (_, Streams(_), Nothing)
             if theirs.delivered == [format!("{} trailers", head.stream), format!("{} end", head.stream)] =>
         {
-            Some("h2 takes pseudo-fields in trailers (RFC 9113, section 8.1)")
+            Some("h2 takes pseudo-fields, and fields of the connection, in trailers (RFC 9113, section 8.1)")
         }
         _ => None,
     }

@@ -126,6 +126,31 @@ fn frames_that_end_a_stream() {
 }
 
 #[test]
+fn malformed_trailers_end_their_stream() {
+    let literal = |name: &str, value: &str| {
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        [vec![0], text(name), text(value)].concat()
+    };
+    for (name, value, is_valid) in [
+        ("x-check_sum", "1", true),
+        ("x-Sum", "1", false),
+        ("x sum", "1", false),
+        ("", "1", false),
+        (":path", "/", false),
+        ("connection", "close", false),
+        ("x-sum", "1 ", false),
+        ("x-sum", "1\n", false),
+    ] {
+        let mut side = accepted();
+        let trailers = frame(kind::HEADERS, 5, 1, &literal(name, value));
+        let events = side.take(&[post(1), trailers].concat()).unwrap();
+        let ended = events.iter().any(|event| matches!(event, Event::Trailers { is_wrong: false, .. }));
+        let resets = if is_valid { vec![] } else { vec![(1, Code::PROTOCOL_ERROR)] };
+        assert_eq!((ended, side.resets()), (is_valid, resets), "{name:?}: {value:?}");
+    }
+}
+
+#[test]
 fn priorities_come_before_and_after_their_streams() {
     let mut client = accepted();
     let update = |stream: u8, value: &[u8]| {

@@ -238,6 +238,15 @@ fn check_name(name: &[u8], rules: &RequestRules) -> Result<bool, MalformedReques
     if name.is_empty() { Err(INVALID) } else { Ok(is_odd) }
 }
 
+/// Whether the fields after the content of a request are well-formed (RFC 9113, section 8.1).
+pub(crate) fn are_trailers_valid(list: &HeaderList) -> bool {
+    const RULES: RequestRules = RequestRules { underscores: true, ignore_invalid: false, max_fields: 0 };
+    list.iter().all(|(name, value)| {
+        let checked = check_name(name, &RULES).and_then(|_| check_connection(name, value));
+        checked.and_then(|()| check_value(value)).is_ok()
+    })
+}
+
 /// Rejects fields that concern one connection only (RFC 9113, section 8.2.2).
 fn check_connection(name: &[u8], value: &[u8]) -> Result<(), MalformedRequest> {
     Err(malformed(match name {

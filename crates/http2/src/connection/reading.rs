@@ -9,6 +9,7 @@ use crate::frame::{
     FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, number, write_frame, write_reset,
     write_window_update,
 };
+use crate::request::are_trailers_valid;
 use crate::settings::{WINDOW, write_ack};
 use crate::streams::{Absent, Stream};
 use crate::{Code, Failure, HeaderList, Priority};
@@ -296,7 +297,12 @@ impl Connection {
     }
 
     fn read_trailers(&mut self, id: u32, ends: bool, list: &HeaderList, out: &mut Vec<u8>) -> Outcome {
-        if !ends || list.iter().any(|(name, _)| name.starts_with(b":")) {
+        let is_valid = match self.role {
+            Role::Server => are_trailers_valid(list),
+            // Who reads a response checks its other fields, and logs what is wrong with them.
+            Role::Client => list.iter().all(|(name, _)| !name.starts_with(b":")),
+        };
+        if !ends || !is_valid {
             return self.stream_error(id, Code::PROTOCOL_ERROR, out);
         }
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };
