@@ -436,6 +436,27 @@ fn requests_purge_what_is_kept() {
 }
 
 #[test]
+fn a_purge_removes_all_variants() {
+    let counter = Counter::start(|_, number| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nVary: X-Kind\r\nContent-Length: 1";
+        raw(&format!("{head}\r\n\r\n{number}"), After::Keep)
+    });
+    let text = format!(
+        "map $request_method $purges {{ PURGE 1; default 0; }} {}",
+        with("proxy_cache_purge $purges;")
+    );
+    let running = counter.site(&text).start(Server::Fulmar);
+    let status = |kind: &str| {
+        let response = running.ask(&format!("GET /a\nX-Kind: {kind}\nConnection: close")).last().clone();
+        response.field("X-Cache").map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(["a", "b", "a", "b"].map(status), ["MISS", "MISS", "HIT", "HIT"]);
+    running.ask_bytes(b"PURGE /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_eq!(["a", "b"].map(status), ["MISS", "EXPIRED"]);
+    running.stop();
+}
+
+#[test]
 fn what_is_purged_while_it_comes_is_not_kept() {
     let counter = Counter::start(numbered);
     let text = format!(

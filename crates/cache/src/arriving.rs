@@ -333,7 +333,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let zone = Arc::new(Zone::new(directory.path(), Levels::default(), 10, 0));
         let key = Key::of(b"a");
-        let fill = zone.fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
+        let fill = zone.try_fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
         assert!(zone.arriving(&key).is_none());
         let waits = || zone.poll_filled(&key, &mut Context::from_waker(Waker::noop())).is_pending();
         assert!(waits());
@@ -364,7 +364,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let zone = Arc::new(Zone::new(directory.path(), Levels::default(), 10, 0));
         let key = Key::of(b"a");
-        let fill = zone.fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
+        let fill = zone.try_fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
         let mut writer = writer(&zone);
         writer.share(&fill, None);
         let mut follower = Follower::new(&zone.arriving(&key).unwrap());
@@ -379,7 +379,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let zone = Arc::new(Zone::new(directory.path(), Levels::default(), 10, 0));
         let key = Key::of(b"a");
-        let fill = zone.fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
+        let fill = zone.try_fill(&key, Duration::from_secs(5), Instant::now()).unwrap();
         let mut writer = writer(&zone);
         writer.share(&fill, None);
         let arriving = zone.arriving(&key).unwrap();
@@ -413,7 +413,7 @@ mod tests {
     fn nothing_stays_in_memory_that_nobody_reads() {
         let directory = tempfile::tempdir().unwrap();
         let zone = Arc::new(Zone::new(directory.path(), Levels::default(), 10, 0));
-        let fill = zone.fill(&Key::of(b"a"), Duration::from_secs(5), Instant::now()).unwrap();
+        let fill = zone.try_fill(&Key::of(b"a"), Duration::from_secs(5), Instant::now()).unwrap();
         let mut first = writer(&zone);
         first.share(&fill, None);
         assert!(first.rest().is_none());

@@ -2,7 +2,7 @@
 //! by which a response may be kept and for how long.
 //!
 //! A [`Zone`] is the cache of one `keys_zone`, which all threads share. A request looks its [`Key`] up in the zone, reads
-//! the [`Object`], or gets a [`Fill`] and writes a new one by a [`Writer`]. This crate knows no protocol and no
+//! the [`Object`], or gets a [`FillRight`] and writes a new one by a [`Writer`]. This crate knows no protocol and no
 //! configuration, and starts no thread: a caller gives it the time, and calls what blocks where blocking is allowed.
 
 #![forbid(unsafe_code)]
@@ -30,4 +30,4 @@ pub use rfc9111::Rules;
 pub use selection::Selection;
 pub use walk::{Batch, Walk};
 pub use writer::Writer;
-pub use zone::{Asking, Fill, Look, RESULTS, Reading, Totals, Zone};
+pub use zone::{Asking, FillRight, Look, RESULTS, Reading, Totals, Zone};

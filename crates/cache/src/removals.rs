@@ -1,14 +1,19 @@
-//! What was removed while responses were on their way: what was asked for before is not kept after that.
+//! Remembers what was removed from a cache lately.
+//!
+//! A response that was requested from the upstream server before its removal, and arrives after it, must not be kept.
+//! Variants (`Vary`) of a removed response must not be used any more, although their files are still there.
 
 use crate::head::Head;
 use crate::key::Key;
 use crate::selection::Selection;
 use std::collections::{HashMap, VecDeque};
 
-/// How many keys are known by themselves. With more of them every key counts as removed at the last of these times.
+/// How many removed keys are remembered one by one. If there are more, all are forgotten, and every key counts as removed
+/// at that moment.
 const KEYS_MAX: usize = 4096;
 
-/// How many removals of a selection are known. With more of them all keys count as removed at the oldest one.
+/// How many removals of a selection are remembered. If there are more, the oldest is forgotten, and every key counts as
+/// removed by it.
 const SELECTIONS_MAX: usize = 64;
 
 /// What was removed, and when.
@@ -22,14 +27,16 @@ pub(crate) struct Removals {
     selections: VecDeque<(u64, Selection)>,
     /// The last removal that counts for all keys.
     all: u64,
-    /// What counts as the time of a removal for keys that are not known by themselves; none before the first request.
-    before: Option<i64>,
+    /// When removed keys were forgotten the last time.
+    forgotten: Option<i64>,
+    /// The second before the first request.
+    started: Option<i64>,
 }
 
 impl Removals {
-    /// Notes a request. Responses from before the first request count as removed, because earlier removals are unknown.
+    /// Notes a request. Only the first one has an effect.
     pub(crate) fn begin(&mut self, now: i64) {
-        self.before.get_or_insert(now.saturating_sub(1));
+        self.started.get_or_insert(now.saturating_sub(1));
     }
 
     /// How many removals there were.
@@ -37,12 +44,12 @@ impl Removals {
         self.count
     }
 
-    /// Notes the removal of a response with all of its variants.
+    /// Notes the removal of a response. By [`Removals::known_time`] its variants count as removed, too.
     pub(crate) fn note(&mut self, key: Key, now: i64) {
         self.count += 1;
         if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&key) {
             self.keys.clear();
-            (self.all, self.before) = (self.count, Some(now));
+            (self.all, self.forgotten) = (self.count, Some(now));
         }
         self.keys.insert(key, (self.count, now));
     }
@@ -58,8 +65,8 @@ impl Removals {
         }
     }
 
-    /// Whether a response with this head was removed after so many removals.
-    pub(crate) fn has_since(&self, head: &Head, count: u64) -> bool {
+    /// Whether one of the removals after the first `count` ones concerns the response with this head.
+    pub(crate) fn was_removed_since(&self, head: &Head, count: u64) -> bool {
         if self.count <= count {
             return false;
         }
@@ -69,9 +76,16 @@ impl Removals {
             || later.any(|(_, selection)| selection.has(head))
     }
 
-    /// When a response was removed the last time, as far as that is known.
-    pub(crate) fn time(&self, key: &Key) -> i64 {
-        self.keys.get(key).map_or(self.before.unwrap_or(i64::MAX), |&(_, time)| time)
+    /// The last time, in seconds since 1970, at which a response was removed by its key since the start. `None` if it was
+    /// not removed.
+    pub(crate) fn known_time(&self, key: &Key) -> Option<i64> {
+        self.keys.get(key).map(|&(_, time)| time).or(self.forgotten)
+    }
+
+    /// The same, but a response counts as removed at the start, because earlier removals are not known. Before the first
+    /// request the time is `i64::MAX`: every response counts as removed.
+    pub(crate) fn possible_time(&self, key: &Key) -> i64 {
+        self.known_time(key).or(self.started).unwrap_or(i64::MAX)
     }
 }
 
@@ -93,21 +107,27 @@ mod tests {
         let mut removals = Removals::default();
         removals.begin(6);
         removals.begin(8);
-        assert_eq!(removals.time(&a), 5);
+        assert_eq!(removals.possible_time(&a), 5);
         removals.note(a, 9);
-        let has_since = |removals: &Removals, key: &str, count| removals.has_since(&head(key), count);
+        let was_removed =
+            |removals: &Removals, key: &str, count| removals.was_removed_since(&head(key), count);
         assert_eq!(
-            (has_since(&removals, "a", 0), has_since(&removals, "a", 1), has_since(&removals, "b", 0)),
+            (was_removed(&removals, "a", 0), was_removed(&removals, "a", 1), was_removed(&removals, "b", 0)),
             (true, false, false)
         );
-        assert_eq!((removals.time(&a), removals.time(&b)), (9, 5));
+        assert_eq!((removals.possible_time(&a), removals.possible_time(&b)), (9, 5));
+        assert_eq!((removals.known_time(&a), removals.known_time(&b)), (Some(9), None));
         removals.note_selection(&Selection::Prefix(b"b".as_slice().into()));
         assert_eq!(
-            (has_since(&removals, "bc", 1), has_since(&removals, "bc", 2), has_since(&removals, "c", 1)),
+            (
+                was_removed(&removals, "bc", 1),
+                was_removed(&removals, "bc", 2),
+                was_removed(&removals, "c", 1)
+            ),
             (true, false, false)
         );
         removals.note_selection(&Selection::All);
-        assert_eq!((has_since(&removals, "c", 2), has_since(&removals, "c", 3)), (true, false));
+        assert_eq!((was_removed(&removals, "c", 2), was_removed(&removals, "c", 3)), (true, false));
     }
 
     #[test]
@@ -117,12 +137,15 @@ mod tests {
             removals.note(Key::of(&number.to_le_bytes()), 7);
         }
         assert_eq!(removals.keys.len(), 1);
-        assert!(removals.has_since(&head("a"), 0));
-        assert_eq!(removals.time(&Key::of(b"a")), 7);
+        assert!(removals.was_removed_since(&head("a"), 0));
+        assert_eq!(removals.known_time(&Key::of(b"a")), Some(7));
         let mut removals = Removals::default();
         for _ in 0..=SELECTIONS_MAX {
             removals.note_selection(&Selection::Key(b"b".as_slice().into()));
         }
-        assert_eq!((removals.has_since(&head("a"), 0), removals.has_since(&head("a"), 1)), (true, false));
+        assert_eq!(
+            (removals.was_removed_since(&head("a"), 0), removals.was_removed_since(&head("a"), 1)),
+            (true, false)
+        );
     }
 }

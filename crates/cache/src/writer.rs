@@ -4,7 +4,7 @@ use crate::arriving::{Arriving, Rest};
 use crate::head::Head;
 use crate::key::Key;
 use crate::object::disk_bytes;
-use crate::zone::{Fill, Zone};
+use crate::zone::{FillRight, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
@@ -70,7 +70,7 @@ impl Writer {
     }
 
     /// Lets other requests read the content as it comes. The other server says that it will be so long.
-    pub fn share(&mut self, fill: &Fill, announced: Option<u64>) {
+    pub fn share(&mut self, fill: &FillRight, announced: Option<u64>) {
         let content = (Arc::clone(&self.file), self.start);
         let arriving = Arc::new(Arriving::new(self.head.clone(), announced, content));
         self.shared = Some(Arc::clone(&arriving));

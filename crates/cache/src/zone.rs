@@ -10,8 +10,8 @@ use crate::object::Object;
 use crate::removals::Removals;
 use crate::residents::{Moves, Residents};
 use crate::selection::Selection;
-pub use fills::Fill;
-use fills::Filling;
+pub use fills::FillRight;
+use fills::FillState;
 use http::Status;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -45,7 +45,7 @@ pub const RESULTS: usize = 8;
 struct State {
     index: Index,
     residents: Residents,
-    fills: HashMap<Key, Filling>,
+    fills: HashMap<Key, FillState>,
     /// The failures of the upstream server that are kept in place of responses: a status and how long it is kept, in
     /// seconds of the clock of [`Asking`].
     failures: HashMap<Key, (Status, i64)>,
@@ -349,7 +349,7 @@ impl Zone {
         self.removed.store(state.removals.count(), Ordering::Release);
         let filling = state.fills.remove(key);
         drop(state);
-        filling.into_iter().for_each(Filling::wake);
+        filling.into_iter().for_each(FillState::wake);
     }
 
     /// Notes that the responses of a selection are out of date: none of them that is on its way is kept. Requests that
@@ -358,7 +358,8 @@ impl Zone {
         let mut state = self.lock();
         state.removals.note_selection(selection);
         self.removed.store(state.removals.count(), Ordering::Release);
-        let is_meant = |_: &Key, filling: &mut Filling| filling.head().is_none_or(|head| selection.has(head));
+        let is_meant =
+            |_: &Key, filling: &mut FillState| filling.head().is_none_or(|head| selection.has(head));
         let fills: Vec<_> = state.fills.extract_if(is_meant).collect();
         drop(state);
         fills.into_iter().for_each(|(_, filling)| filling.wake());
@@ -378,14 +379,20 @@ impl Zone {
         self.removed.load(Ordering::Acquire)
     }
 
-    /// Whether a response with this head was removed after so many removals.
+    /// Whether one of the removals after the first `removals` ones concerns the response with this head.
     pub(crate) fn was_removed_since(&self, head: &Head, removals: u64) -> bool {
-        self.lock().removals.has_since(head, removals)
+        self.lock().removals.was_removed_since(head, removals)
     }
 
-    /// When a response was removed, in seconds since 1970. Variants of it that were kept until then are out of date.
-    pub fn removed_at(&self, main: &Key) -> i64 {
-        self.lock().removals.time(main)
+    /// When a response was removed since the start, in seconds since 1970. Variants of it that were kept until then are out
+    /// of date.
+    pub fn removed_at(&self, main: &Key) -> Option<i64> {
+        self.lock().removals.known_time(main)
+    }
+
+    /// The same, but a removal before the start counts as possible.
+    pub fn possibly_removed_at(&self, main: &Key) -> i64 {
+        self.lock().removals.possible_time(main)
     }
 
     /// Forgets a key and removes its file. Tells whether there was one.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The state of an object that one request fetches from the upstream server.
 #[derive(Debug)]
-pub(super) struct Filling {
+pub(super) struct FillState {
     ticket: u64,
     /// The time from which another request may fetch it, too.
     until: Instant,
@@ -19,7 +19,7 @@ pub(super) struct Filling {
     waiting: Vec<Waker>,
 }
 
-impl Filling {
+impl FillState {
     /// The head of the response, if it has arrived.
     pub(super) fn head(&self) -> Option<&Head> {
         self.arriving.as_ref().map(|arriving| &arriving.head)
@@ -33,17 +33,18 @@ impl Filling {
 
 impl Zone {
     /// Gives a request the right to fill an object, unless another request has it. The right excludes others for the time
-    /// `age` only.
-    pub fn fill(self: &Arc<Self>, key: &Key, age: Duration, now: Instant) -> Option<Fill> {
+    /// `exclusive` only.
+    pub fn try_fill(self: &Arc<Self>, key: &Key, exclusive: Duration, now: Instant) -> Option<FillRight> {
         let mut state = self.lock();
         if state.fills.get(key).is_some_and(|filling| now < filling.until) {
             return None;
         }
         state.last_ticket += 1;
         let ticket = state.last_ticket;
+        // The requests that waited for an earlier request now wait for this one.
         let waiting = state.fills.remove(key).map(|filling| filling.waiting).unwrap_or_default();
-        state.fills.insert(*key, Filling { ticket, until: now + age, arriving: None, waiting });
-        Some(Fill { zone: Arc::clone(self), key: *key, ticket })
+        state.fills.insert(*key, FillState { ticket, until: now + exclusive, arriving: None, waiting });
+        Some(FillRight { zone: Arc::clone(self), key: *key, ticket })
     }
 
     /// The time until another request may fill an object, too; `None` if no request fills it.
@@ -72,16 +73,16 @@ impl Zone {
     }
 }
 
-/// The right of one request to fill an object, while others wait or get the stale object. The right ends when the `Fill`
-/// is dropped.
+/// The right of one request to fill an object, while others wait or get the stale object. The right ends when the
+/// `FillRight` is dropped.
 #[derive(Debug)]
-pub struct Fill {
+pub struct FillRight {
     zone: Arc<Zone>,
     key: Key,
     ticket: u64,
 }
 
-impl Fill {
+impl FillRight {
     /// Lets other requests read the content while it arrives.
     pub(crate) fn show(&self, arriving: Arc<Arriving>) {
         let mut state = self.zone.lock();
@@ -95,13 +96,13 @@ impl Fill {
     }
 }
 
-impl Drop for Fill {
+impl Drop for FillRight {
     fn drop(&mut self) {
         let mut state = self.zone.lock();
         let is_own = state.fills.get(&self.key).is_some_and(|filling| filling.ticket == self.ticket);
         // Another request may have taken the filling over.
         let filling = if is_own { state.fills.remove(&self.key) } else { None };
         drop(state);
-        filling.into_iter().for_each(Filling::wake);
+        filling.into_iter().for_each(FillState::wake);
     }
 }

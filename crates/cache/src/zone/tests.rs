@@ -1,6 +1,7 @@
 use super::{Asking, Look, Zone};
 use crate::{
-    Batch, Content, Demand, Fill, Freshness, Head, Key, Levels, Object, ReadError, Selection, Walk, Writer,
+    Batch, Content, Demand, FillRight, Freshness, Head, Key, Levels, Object, ReadError, Selection, Walk,
+    Writer,
 };
 use http::{Fields, Status};
 use std::fs::File;
@@ -144,12 +145,12 @@ fn one_request_fills_and_others_wait() {
     let directory = tempfile::tempdir().unwrap();
     let zone = zone(directory.path(), 10);
     let (key, now, age) = (Key::of(b"a"), Instant::now(), Duration::from_secs(5));
-    let fill: Fill = zone.fill(&key, age, now).unwrap();
-    assert!(zone.fill(&key, age, now).is_none());
+    let fill: FillRight = zone.try_fill(&key, age, now).unwrap();
+    assert!(zone.try_fill(&key, age, now).is_none());
     assert_eq!(zone.fill_left(&key, now), Some(age));
     let waiting = || zone.poll_filled(&key, &mut Context::from_waker(Waker::noop()));
     assert_eq!(waiting(), Poll::Pending);
-    let second = zone.fill(&key, age, now + age).unwrap();
+    let second = zone.try_fill(&key, age, now + age).unwrap();
     drop(fill);
     assert_eq!(waiting(), Poll::Pending, "the first one was too slow, and counts no more");
     drop(second);
@@ -307,9 +308,9 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
         zone.open(&Key::of(key.as_bytes())).unwrap().is_some()
     };
     let before = zone.removals();
-    let fill = zone.fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
+    let fill = zone.try_fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
     assert!(fill.is_some() && !zone.purge(&Key::of(b"a"), NOW));
-    let again = zone.fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
+    let again = zone.try_fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
     assert!(again.is_some(), "the next request does not wait for the one before");
     assert_eq!((write("a", before), write("b", before), write("a", zone.removals())), (false, true, true));
     let before = zone.removals();
@@ -323,7 +324,7 @@ fn a_removal_leaves_other_responses_that_come_alone() {
     let zone = zone(directory.path(), 10);
     let key = |text: &str| Key::of(text.as_bytes());
     let fills = ["a", "b", "c"]
-        .map(|text| (text, zone.fill(&key(text), Duration::from_secs(60), Instant::now()).unwrap()));
+        .map(|text| (text, zone.try_fill(&key(text), Duration::from_secs(60), Instant::now()).unwrap()));
     let writers: Vec<_> = fills[..2]
         .iter()
         .map(|(text, fill)| {

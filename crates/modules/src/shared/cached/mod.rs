@@ -13,7 +13,9 @@ use crate::shared::scratch::with_scratch;
 use crate::transform::slice::{self, slice_range};
 use crate::values::variables::host_and_port;
 use cache::rfc9111::{self, Use, Wish};
-use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules};
+use cache::{
+    Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
+};
 use contract::{Content, Event, Eventually, Exchange, Ready, Subrequest, Template, Work, read_ready};
 use http::{Fields, Method, Status};
 use journal::Level;
@@ -99,7 +101,7 @@ pub(crate) struct Cached {
     /// Whether the response may be kept.
     stores: Cell<bool>,
     /// The right to get the response, if the request has it.
-    fill: RefCell<Option<Fill>>,
+    fill: RefCell<Option<FillRight>>,
     /// What is there already: to be sent, or to be found valid again.
     object: RefCell<Option<Arc<Object>>>,
     /// How the file of the key is read.
@@ -134,11 +136,11 @@ pub(crate) struct Cached {
 /// The rights to update responses with these keys, on their way from the requests that send them to those that get them
 /// anew; attached to all of these. A page may include several such responses.
 #[derive(Default)]
-struct Updates(RefCell<Vec<(Box<[u8]>, Fill)>>);
+struct Updates(RefCell<Vec<(Box<[u8]>, FillRight)>>);
 
 impl Updates {
     /// Takes the right for a key, if the request is an update.
-    fn take(exchange: &Exchange, text: &[u8]) -> Option<Fill> {
+    fn take(exchange: &Exchange, text: &[u8]) -> Option<FillRight> {
         if !exchange.subrequest {
             return None;
         }
@@ -148,7 +150,7 @@ impl Updates {
         Some(updates.swap_remove(at).1)
     }
 
-    fn add(exchange: &Exchange, text: &[u8], fill: Fill) {
+    fn add(exchange: &Exchange, text: &[u8], fill: FillRight) {
         let updates = exchange.attached::<Updates>().unwrap_or_else(|| {
             let updates = Rc::<Updates>::default();
             exchange.attach_shared(Rc::clone(&updates));
@@ -370,7 +372,7 @@ impl Cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
-        if let Some(fill) = zone.fill(&key, settings.lock_age, now) {
+        if let Some(fill) = zone.try_fill(&key, settings.lock_age, now) {
             self.fill.replace(Some(fill));
             return Next::Ask;
         }
@@ -484,7 +486,7 @@ impl Cached {
         let updates = self.settings.background_update || (is_promised && self.is_rfc9111());
         let fill = match self.is_update {
             true => None,
-            false => self.store.zone.fill(&self.key.get(), UPDATE_AGE, now.instant),
+            false => self.store.zone.try_fill(&self.key.get(), UPDATE_AGE, now.instant),
         };
         match fill {
             Some(fill) if serves && updates => {
@@ -515,19 +517,25 @@ impl Cached {
 
     /// What an object is to the request.
     fn usage(&self, head: &Head, now: i64) -> Use {
+        // The removal of a response does not find the files of its variants. The rules of nginx trust a file from before
+        // the start, as for responses without variants.
+        let zone = &self.store.zone;
+        let removed = match self.settings.rules {
+            _ if self.key.get() == self.main => None,
+            Rules::Nginx => zone.removed_at(&self.main),
+            Rules::Rfc9111 => Some(zone.possibly_removed_at(&self.main)),
+        };
+        if removed.is_some_and(|removed| head.date <= removed) {
+            return Use::Asked;
+        }
         if !self.is_rfc9111() {
             return if is_fresh(head, now) { Use::Sent } else { Use::Stale };
-        }
-        // The removal of a response does not find the files of its variants.
-        let is_variant = self.key.get() != self.main;
-        if is_variant && head.date <= self.store.zone.removed_at(&self.main) {
-            return Use::Asked;
         }
         rfc9111::judge(&self.wish, head, self.settings.ignoring, now)
     }
 
     /// The work of fetching a response again, by a detached subrequest.
-    fn update(&self, exchange: &Exchange, fill: Fill) -> Work {
+    fn update(&self, exchange: &Exchange, fill: FillRight) -> Work {
         Updates::add(exchange, &self.text, fill);
         let request = &exchange.request;
         Work::Aside(vec![Subrequest {
