@@ -4,18 +4,23 @@
 //!
 //! - `file PATH`: the content of a file, below the prefix, so that `html/…` is below the default root;
 //! - `link PATH`: a symbolic link there, with what it says;
+//! - `answer ADDRESS`: what an upstream server at that address sends to each request;
 //! - `conf`: directives, which start an example. Without a `server` line they stand in a server that
 //!   listens and has a root; without an `http` line in `http {}`, unless there is an `events` line;
 //! - `http`: what a client sends and must get back, asked of the `conf` above: a request (its version and
 //!   Host may be left out), then from a line `HTTP/1.1 …` on the response: the status line, fields that
-//!   must be there (the value `*` is any), and after an empty line the body. A line `---` starts another
-//!   request, on the same connection if that is kept.
+//!   must be there (the value `*` is any), and after an empty line the body. Heads of interim responses (1xx)
+//!   stand before it. A line `---` starts another request, on the same connection if that is kept. A line
+//!   `PROXY …` before a request is a header of the PROXY protocol.
 //!
 //! A line `nginx: none` or one that starts with `differs:` says that nginx is not to be asked; any other `nginx: …`, with
 //! which parts it has to be (see `binary::nginx_with`).
 
 use std::fmt::Write;
 
+use crate::client::Client;
+use crate::origin::{After, Origin, raw};
+use crate::request;
 use crate::response::Response;
 use crate::site::{Running, Site};
 
@@ -26,6 +31,8 @@ pub struct Document {
     pub files: Vec<(String, String)>,
     /// Path below the prefix and target of the symbolic links to create.
     pub links: Vec<(String, String)>,
+    /// Address and response of the upstream servers.
+    pub upstreams: Vec<(String, String)>,
     /// Configurations with what is asked of them.
     pub examples: Vec<Example>,
     /// Whether nginx has to answer the same.
@@ -48,12 +55,19 @@ pub struct Example {
 pub struct Exchange {
     /// In the short form (see `request::expand`).
     pub request: String,
+    /// The heads of the interim responses (1xx), then that of the final one.
+    pub heads: Vec<Head>,
+    /// Body, if it is given.
+    pub body: Option<String>,
+}
+
+/// The head of a response.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Head {
     /// `HTTP/1.1 200 OK`.
     pub status_line: String,
     /// Name and value; `*` is any value.
     pub fields: Vec<(String, String)>,
-    /// Body, if it is given.
-    pub body: Option<String>,
 }
 
 /// Reads the doc comment at the start of a source file.
@@ -98,6 +112,8 @@ impl Document {
             self.files.push((path.trim().to_owned(), content));
         } else if let Some(path) = kind.strip_prefix("link ") {
             self.links.push((path.trim().to_owned(), content.trim().to_owned()));
+        } else if let Some(address) = kind.strip_prefix("answer ") {
+            self.upstreams.push((address.trim().to_owned(), content));
         } else if kind == "conf" {
             self.examples.push(Example { configuration: content, transcripts: Vec::new() });
         } else if kind == "http" {
@@ -107,9 +123,22 @@ impl Document {
         Ok(())
     }
 
-    /// The site of one example.
-    pub fn site(&self, example: &Example) -> Site {
-        let configuration = wrap(&example.configuration);
+    /// Starts the upstream servers.
+    pub fn start_upstreams(&self) -> Vec<Origin> {
+        let start = |(_, content): &(String, String)| {
+            let text = content.trim_end().replace('\n', "\r\n");
+            Origin::start(move |_| raw(&text, After::Close))
+        };
+        self.upstreams.iter().map(start).collect()
+    }
+
+    /// The site of one example, with the upstream servers that were started.
+    pub fn site(&self, example: &Example, upstreams: &[Origin]) -> Site {
+        let mut configuration = example.configuration.clone();
+        for ((address, _), origin) in self.upstreams.iter().zip(upstreams) {
+            configuration = configuration.replace(address.as_str(), &origin.address().to_string());
+        }
+        let configuration = wrap(&configuration);
         let whole = ["http", "events"].iter().any(|directive| has_line(&example.configuration, directive));
         let site = if whole { Site::whole(&surround(&configuration)) } else { Site::new(&configuration) };
         // Where examples keep their logs.
@@ -126,13 +155,13 @@ impl Example {
         for exchanges in &self.transcripts {
             let mut client = running.connect();
             for (at, exchange) in exchanges.iter().enumerate() {
-                let mut response = client.exchange(&exchange.request);
-                if response.is_none() && at > 0 {
+                let mut responses = exchange.send(&mut client);
+                if responses.is_empty() && at > 0 {
                     client = running.connect();
-                    response = client.exchange(&exchange.request);
+                    responses = exchange.send(&mut client);
                 }
                 let port = format!(":{}", running.address().port());
-                if let Some(found) = exchange.check(response.as_ref(), &port) {
+                if let Some(found) = exchange.check(&responses, &port) {
                     let _ = writeln!(wrong, "{}: {}{found}", running.server().name(), exchange.request);
                 }
             }
@@ -142,9 +171,51 @@ impl Example {
 }
 
 impl Exchange {
+    /// Sends the request; the interim responses and the final one.
+    fn send(&self, client: &mut Client) -> Vec<Response> {
+        let is_proxy_header = self.request.starts_with("PROXY ");
+        let (header, short) =
+            self.request.split_once('\n').filter(|_| is_proxy_header).unwrap_or(("", &self.request));
+        if !header.is_empty() {
+            client.send(format!("{header}\r\n").as_bytes());
+        }
+        client.send(&request::expand(short));
+        let method = short.split(' ').next().unwrap_or_default();
+        let mut responses = Vec::new();
+        while let Some(response) = client.response(method) {
+            let is_interim = (100..200).contains(&response.status);
+            responses.push(response);
+            if !is_interim {
+                break;
+            }
+        }
+        responses
+    }
+
     /// What is not as written. `port` is left out of what the server says, as the manual's port is the usual.
-    fn check(&self, response: Option<&Response>, port: &str) -> Option<String> {
-        let Some(response) = response else { return Some("no answer".to_owned()) };
+    fn check(&self, responses: &[Response], port: &str) -> Option<String> {
+        let Some(last) = responses.last() else { return Some("no answer".to_owned()) };
+        let mut wrong = String::new();
+        // Interim responses count only if the manual shows some.
+        let from = if self.heads.len() == 1 { responses.len() - 1 } else { 0 };
+        if responses.len() - from != self.heads.len() {
+            let _ = writeln!(wrong, "{} responses, not {}", responses.len(), self.heads.len());
+        }
+        for (head, response) in self.heads.iter().zip(&responses[from..]) {
+            wrong += &head.differences(response, port);
+        }
+        if let Some(body) = &self.body {
+            let have = last.text().replace(port, "");
+            if have.trim_end_matches('\n') != body.trim_end_matches('\n') {
+                let _ = writeln!(wrong, "not the body {body:?}");
+            }
+        }
+        if wrong.is_empty() { None } else { Some(format!("\n{wrong}got {last}")) }
+    }
+}
+
+impl Head {
+    fn differences(&self, response: &Response, port: &str) -> String {
         let mut wrong = String::new();
         let line = format!("{} {} {}", response.version, response.status, response.reason);
         if line.trim_end() != self.status_line.trim_end() {
@@ -156,13 +227,7 @@ impl Exchange {
                 let _ = writeln!(wrong, "not {name}: {value}");
             }
         }
-        if let Some(body) = &self.body {
-            let have = response.text().replace(port, "");
-            if have.trim_end_matches('\n') != body.trim_end_matches('\n') {
-                let _ = writeln!(wrong, "not the body {body:?}");
-            }
-        }
-        if wrong.is_empty() { None } else { Some(format!("\n{wrong}got {response}")) }
+        wrong
     }
 }
 
@@ -185,19 +250,33 @@ fn exchange(part: &str) -> Result<Exchange, String> {
     let at = if part.starts_with("HTTP/1.1 ") { Some(0) } else { part.find("\nHTTP/1.1 ").map(|at| at + 1) };
     let at =
         at.filter(|&at| at > 0).ok_or_else(|| format!("a request and a response are wanted in {part:?}"))?;
-    let (request, response) = part.split_at(at);
-    let (head, body) = match response.split_once("\n\n") {
-        Some((head, body)) => (head, Some(body.to_owned()).filter(|body| !body.is_empty())),
-        None => (response.trim_end_matches('\n'), None),
-    };
-    let mut lines = head.lines();
+    let (request, mut response) = part.split_at(at);
+    let mut heads = Vec::new();
+    loop {
+        let (text, rest) = match response.split_once("\n\n") {
+            Some((text, rest)) => (text, Some(rest).filter(|rest| !rest.is_empty())),
+            None => (response.trim_end_matches('\n'), None),
+        };
+        heads.push(head(text)?);
+        match rest {
+            Some(rest) if text.starts_with("HTTP/1.1 1") => response = rest,
+            body => {
+                let body = body.map(str::to_owned);
+                return Ok(Exchange { request: trim_request(request), heads, body });
+            }
+        }
+    }
+}
+
+fn head(text: &str) -> Result<Head, String> {
+    let mut lines = text.lines();
     let status_line = lines.next().unwrap_or_default().to_owned();
     let mut fields = Vec::new();
     for line in lines {
         let (name, value) = line.split_once(':').ok_or_else(|| format!("{line:?} is no field"))?;
         fields.push((name.to_owned(), value.trim().to_owned()));
     }
-    Ok(Exchange { request: trim_request(request), status_line, fields, body })
+    Ok(Head { status_line, fields })
 }
 
 /// The line breaks between a request and the response belong to the transcript's form.
@@ -328,11 +407,11 @@ mod tests {
         assert!(document.nginx && document.examples.len() == 1);
         let exchanges = &document.examples[0].transcripts[0];
         assert_eq!(exchanges[0].request, "GET /a/f.txt\nX: y");
-        assert_eq!(exchanges[0].status_line, "HTTP/1.1 200 OK");
-        assert_eq!(exchanges[0].fields[1], ("ETag".to_owned(), "*".to_owned()));
+        assert_eq!(exchanges[0].heads[0].status_line, "HTTP/1.1 200 OK");
+        assert_eq!(exchanges[0].heads[0].fields[1], ("ETag".to_owned(), "*".to_owned()));
         assert_eq!(exchanges[0].body.as_deref(), Some("hello\n"));
         assert_eq!(exchanges[1].request, "POST /\n\nbody");
-        assert_eq!((exchanges[1].fields.len(), &exchanges[1].body), (0, &None));
+        assert_eq!((exchanges[1].heads[0].fields.len(), &exchanges[1].body), (0, &None));
     }
 
     #[test]
@@ -390,15 +469,36 @@ mod tests {
             trailers: Vec::new(),
             broken: None,
         };
-        assert_eq!(exchange.check(Some(&good), ":99"), None);
-        assert!(exchange.check(None, "").is_some());
+        assert_eq!(exchange.check(std::slice::from_ref(&good), ":99"), None);
+        assert!(exchange.check(&[], "").is_some());
         for bad in [
             Response { status: 201, ..good.clone() },
             Response { fields: vec![field("C", "x")], ..good.clone() },
             Response { fields: vec![field("A", "b")], ..good.clone() },
             Response { body: b"other".to_vec(), ..good.clone() },
         ] {
-            assert!(exchange.check(Some(&bad), ":99").is_some(), "{bad}");
+            assert!(exchange.check(std::slice::from_ref(&bad), ":99").is_some(), "{bad}");
         }
+    }
+
+    #[test]
+    fn interim_responses_count_if_they_are_written() {
+        let text = "GET /\n\nHTTP/1.1 103 Early Hints\nA: b\n\nHTTP/1.1 200 OK\n\nbody\n";
+        let with_hint = exchange(text).unwrap();
+        assert_eq!((with_hint.heads.len(), with_hint.body.as_deref()), (2, Some("body\n")));
+        let without = exchange("GET /\n\nHTTP/1.1 200 OK\n\nbody\n").unwrap();
+        let response = |status, reason: &str, body: &str| Response {
+            version: "HTTP/1.1".to_owned(),
+            status,
+            reason: reason.to_owned(),
+            fields: vec![("A".to_owned(), "b".to_owned())],
+            body: body.into(),
+            trailers: Vec::new(),
+            broken: None,
+        };
+        let (hint, last) = (response(103, "Early Hints", ""), response(200, "OK", "body"));
+        let both = [hint, last.clone()];
+        assert_eq!((with_hint.check(&both, ":9"), without.check(&both, ":9")), (None, None));
+        assert!(with_hint.check(&[last], ":9").is_some());
     }
 }

@@ -40,17 +40,18 @@ fn examples_are_true() {
 /// Runs all examples of a document; gives what was not as written.
 fn run(document: &Document, server: Server, nginx: Option<&Nginx>) -> Option<String> {
     let mut wrong = String::new();
+    let upstreams = document.start_upstreams();
     for example in &document.examples {
         if example.transcripts.is_empty() {
             // Nothing is asked, so that it need not run; and only a test leaves the paths in it alone.
             if server == Server::Fulmar
-                && let Err(text) = document.site(example).test(server)
+                && let Err(text) = document.site(example, &upstreams).test(server)
             {
                 wrong.push_str(&text);
             }
             continue;
         }
-        let site = document.site(example);
+        let site = document.site(example, &upstreams);
         let site = nginx.cloned().into_iter().fold(site, Site::nginx);
         match site.try_start(server) {
             Ok(running) => {

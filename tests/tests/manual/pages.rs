@@ -168,7 +168,7 @@ impl Stage {
         document.add("conf", backend).expect("a configuration");
         let params = include_str!("../../stock/e2-site/fastcgi_params");
         let site = document
-            .site(&document.examples[0])
+            .site(&document.examples[0], &[])
             .beside("fastcgi_params", params)
             .beside("uwsgi_params", include_str!("../../../packaging/conf/uwsgi_params"))
             .beside("mime.types", include_str!("../../stock/debian/mime.types"));

@@ -34,6 +34,9 @@ fn opening(info: &str) -> String {
     match info.split_once(' ').unwrap_or((info, "")) {
         ("conf", _) => "```nginx".into(),
         ("file", name) => format!("The file `{}`:\n\n```text", name.trim()),
+        ("answer", address) => {
+            format!("An upstream server at `{}` that always sends this:\n\n```http", address.trim())
+        }
         ("link", name) => format!("The file `{}`, a symbolic link to:\n\n```text", name.trim()),
         (kind, _) => format!("```{kind}"),
     }

@@ -12,29 +12,29 @@
 //! cloud providers are `aws_vpce_id`, `azure_pel_id` and `gcp_conn_id`.
 //!
 //! A connection without a valid header is closed, and so is one whose header does not arrive within
-//! `client_header_timeout`. Any client that reaches the address can claim any address, so let only the proxy reach
-//! it. Write `set_real_ip_from` and `real_ip_header proxy_protocol` to use the client's address in access rules,
-//! limits and logs.
+//! `client_header_timeout`. A client that can connect to this port can pretend to have any IP address, so let only the
+//! proxy connect. Write `set_real_ip_from` and `real_ip_header proxy_protocol` to use the client's address in access
+//! rules, limits and logs. The first line of this example comes from the proxy, the rest from its client:
 //!
 //! ```conf
 //! server {
-//!     listen 8080;
-//!     listen 8081 proxy_protocol;
+//!     listen 8080 proxy_protocol;
 //!     set_real_ip_from 127.0.0.1;
 //!     real_ip_header   proxy_protocol;
 //!     location / {
-//!         return 200 "<$proxy_protocol_addr>";
+//!         return 200 "$proxy_protocol_addr connected to $proxy_protocol_server_addr; client: $remote_addr\n";
 //!     }
 //! }
 //! ```
 //!
 //! ```http
+//! PROXY TCP4 192.0.2.7 198.51.100.1 50000 80
 //! GET / HTTP/1.1
 //! Host: localhost
 //!
 //! HTTP/1.1 200 OK
 //!
-//! <>
+//! 192.0.2.7 connected to 198.51.100.1; client: 192.0.2.7
 //! ```
 
 use contract::{Exchange, Module, PassedConnection, Variable};

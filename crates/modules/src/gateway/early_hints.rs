@@ -1,12 +1,12 @@
 //! Passes on responses with status 103 (Early Hints), which an upstream server sends before its response.
 //!
 //! `early_hints A B …` passes the hints on if at least one argument is neither empty nor `0` when they arrive. Without
-//! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. The headers of hints are treated as those of a response:
-//! `proxy_hide_header` applies to them, and headers of the connection to the upstream server are left out. All hints
-//! of a response together are limited to `proxy_buffer_size`; hints beyond that are dropped.
+//! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. The headers of hints are treated as
+//! those of a response: `proxy_hide_header` applies to them, and headers of the connection to the upstream server are
+//! left out. All hints of a response together are limited to `proxy_buffer_size`; hints beyond that are dropped.
 //!
 //! Some clients cannot handle a 103. Browsers can, and send `Sec-Fetch-Mode: navigate` when they load a page. So this
-//! configuration sends hints to browsers only. Its upstream server is an example without hints:
+//! configuration sends hints to browsers only:
 //!
 //! ```conf
 //! map $http_sec_fetch_mode $hints {
@@ -19,16 +19,25 @@
 //!         proxy_pass http://127.0.0.1:8081;
 //!     }
 //! }
-//! server {
-//!     listen 127.0.0.1:8081;
-//!     return 200 "page\n";
-//! }
+//! ```
+//!
+//! ```answer 127.0.0.1:8081
+//! HTTP/1.1 103 Early Hints
+//! Link: </style.css>; rel=preload; as=style
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 4
+//!
+//! page
 //! ```
 //!
 //! ```http
 //! GET / HTTP/1.1
 //! Host: localhost
 //! Sec-Fetch-Mode: navigate
+//!
+//! HTTP/1.1 103 Early Hints
+//! Link: </style.css>; rel=preload; as=style
 //!
 //! HTTP/1.1 200 OK
 //!

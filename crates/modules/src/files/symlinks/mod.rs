@@ -9,12 +9,12 @@
 //! compares the path of the opened file. The root itself may be a link. If an `alias` contains variables, the
 //! directory before the first variable counts, and it must exist. Both directives also apply to listings of
 //! directories and to `.htaccess` files: if a `.htaccess` file is reached by a denied link, all requests below it are
-//! denied. `symlinks` and `disable_symlinks` override each other.
+//! denied. A level may have only one of the two; there it replaces the one of the level around it.
 //!
 //! A denied link gets 403. With `disable_symlinks on`, a link to a directory in the middle of a path gets 404, as in
 //! nginx. Files whose names are passed to other servers, such as PHP-FPM, are not checked.
 //!
-//! differs: `symlinks` is a separate directive.
+//! differs: nginx does not have `symlinks`.
 //!
 //! ```file html/files/a.txt
 //! a
@@ -104,7 +104,7 @@ pub static SYMLINKS: Directive<Links> = Directive::new("symlinks", |args, _| {
 .within(LEVELS)
 .slot("symlinks")
 .default("follow")
-.help("Whether symbolic links may lead out of the root.");
+.help("`inside` denies symbolic links that lead out of the root; `follow` allows them.");
 
 /// What happens to symbolic links.
 #[derive(Clone, Debug)]
