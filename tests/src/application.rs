@@ -1,12 +1,15 @@
-//! An application for FastCGI, SCGI or uwsgi that misbehaves as a test wants: bytes in, bytes out, whatever they are.
+//! An application for FastCGI, SCGI or uwsgi, which may be over TLS, that misbehaves as a test wants: bytes in, bytes
+//! out, whatever they are.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+use crate::origin::{Connection, Wire};
 
 /// A request never takes longer to come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,6 +23,38 @@ pub enum Language {
     Scgi,
     /// Four bytes and the parameters, then the body.
     Uwsgi,
+    /// The same over TLS.
+    UwsgiOverTls,
+}
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Language; 4] =
+        [Language::FastCgi, Language::Scgi, Language::Uwsgi, Language::UwsgiOverTls];
+
+    /// How its directives begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::FastCgi => "fastcgi",
+            Language::Scgi => "scgi",
+            Language::Uwsgi | Language::UwsgiOverTls => "uwsgi",
+        }
+    }
+
+    /// The directive that passes requests to this place.
+    pub fn pass(self, place: impl Display) -> String {
+        let scheme = if self == Language::UwsgiOverTls { "suwsgi://" } else { "" };
+        format!("{}_pass {scheme}{place};", self.name())
+    }
+
+    /// An answer with this head and body, as an application sends it.
+    pub fn answer(self, text: &str) -> Vec<u8> {
+        if self == Language::FastCgi { answer(text) } else { text.as_bytes().to_vec() }
+    }
+
+    fn wire(self) -> Wire {
+        if self == Language::UwsgiOverTls { Wire::Tls } else { Wire::Clear }
+    }
 }
 
 /// A request as the application read it.
@@ -52,14 +87,16 @@ pub struct Application {
 
 impl Application {
     /// Starts one that speaks FastCGI. `answer` is given each request and the connection, which closes when it returns `false`.
-    pub fn start(answer: impl Fn(&Request, &mut TcpStream) -> bool + Send + Sync + 'static) -> Application {
+    pub fn start(
+        answer: impl Fn(&Request, &mut dyn Connection) -> bool + Send + Sync + 'static,
+    ) -> Application {
         Application::speaking(Language::FastCgi, answer)
     }
 
     /// As [`Application::start`], with another protocol.
     pub fn speaking(
         language: Language,
-        answer: impl Fn(&Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+        answer: impl Fn(&Request, &mut dyn Connection) -> bool + Send + Sync + 'static,
     ) -> Application {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -71,7 +108,11 @@ impl Application {
             for stream in listener.incoming().flatten() {
                 connections.fetch_add(1, Ordering::SeqCst);
                 let (answer, requests) = (Arc::clone(&answer), Arc::clone(&requests));
-                thread::spawn(move || serve(language, stream, &*answer, &requests));
+                thread::spawn(move || {
+                    let _ = stream.set_read_timeout(Some(PATIENCE));
+                    let _ = stream.set_nodelay(true);
+                    serve(language, &mut *language.wire().accept(stream), &*answer, &requests);
+                });
             }
         });
         application
@@ -95,21 +136,19 @@ impl Application {
 
 fn serve(
     language: Language,
-    mut stream: TcpStream,
-    answer: &dyn Fn(&Request, &mut TcpStream) -> bool,
+    stream: &mut dyn Connection,
+    answer: &dyn Fn(&Request, &mut dyn Connection) -> bool,
     requests: &Mutex<Vec<Request>>,
 ) {
-    let _ = stream.set_read_timeout(Some(PATIENCE));
-    let _ = stream.set_nodelay(true);
     let read = match language {
         Language::FastCgi => read_request,
         Language::Scgi => read_scgi,
-        Language::Uwsgi => read_uwsgi,
+        Language::Uwsgi | Language::UwsgiOverTls => read_uwsgi,
     };
-    while let Some(request) = read(&mut stream) {
+    while let Some(request) = read(stream) {
         requests.lock().expect("requests").push(request.clone());
-        if !answer(&request, &mut stream) {
-            return;
+        if !answer(&request, stream) {
+            return stream.end();
         }
     }
 }
@@ -142,7 +181,7 @@ pub fn answer(content: &str) -> Vec<u8> {
 }
 
 /// The next request; none when the connection ends before its end.
-fn read_request(stream: &mut TcpStream) -> Option<Request> {
+fn read_request(stream: &mut dyn Connection) -> Option<Request> {
     let mut request = Request::default();
     let mut params = Vec::new();
     loop {
@@ -158,7 +197,7 @@ fn read_request(stream: &mut TcpStream) -> Option<Request> {
     }
 }
 
-fn read_record(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+fn read_record(stream: &mut dyn Connection) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).ok()?;
     let [version, kind, id_high, id_low, high, low, padding, _] = header;
@@ -186,7 +225,7 @@ fn take_length(stream: &mut &[u8]) -> usize {
     taken.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)) & 0x7fff_ffff
 }
 
-fn read_scgi(stream: &mut TcpStream) -> Option<Request> {
+fn read_scgi(stream: &mut dyn Connection) -> Option<Request> {
     let mut digits = String::new();
     let mut byte = [0];
     loop {
@@ -208,7 +247,7 @@ fn read_scgi(stream: &mut TcpStream) -> Option<Request> {
     read_body(stream, request)
 }
 
-fn read_uwsgi(stream: &mut TcpStream) -> Option<Request> {
+fn read_uwsgi(stream: &mut dyn Connection) -> Option<Request> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).ok()?;
     let mut request = Request::default();
@@ -236,7 +275,7 @@ fn add(request: &mut Request, name: &[u8], value: &[u8]) {
 }
 
 /// The body, which is as long as the parameters say.
-fn read_body(stream: &mut TcpStream, mut request: Request) -> Option<Request> {
+fn read_body(stream: &mut dyn Connection, mut request: Request) -> Option<Request> {
     request.body = vec![0; request.param("CONTENT_LENGTH").parse().unwrap_or(0)];
     stream.read_exact(&mut request.body).ok()?;
     Some(request)

@@ -2,14 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::tls::{Kind, certificate, server_config};
+use crate::wait;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub enum After {
     Hang,
     /// It sends back what it gets.
     Echo,
+    /// It sends so many bytes more, each after a pause of 50 ms, and closes.
+    Drip(usize),
 }
 
 /// An answer, byte by byte, and what comes after it.
@@ -47,6 +50,26 @@ pub enum Wire {
     Clear,
     /// TLS.
     Tls,
+}
+
+impl Wire {
+    /// The scheme of the URLs of a server over HTTP.
+    pub fn scheme(self) -> &'static str {
+        if self == Wire::Tls { "https" } else { "http" }
+    }
+
+    /// Lets a stream that was just accepted speak as the server's end of this wire.
+    pub fn accept(self, stream: TcpStream) -> Box<dyn Connection> {
+        match self {
+            Wire::Clear => Box::new(stream),
+            Wire::Tls => {
+                static CONFIG: LazyLock<Arc<ServerConfig>> =
+                    LazyLock::new(|| server_config(&certificate("origin.example", Kind::Ecdsa)));
+                let connection = ServerConnection::new(Arc::clone(&CONFIG)).expect("a server");
+                Box::new(StreamOwned::new(connection, stream))
+            }
+        }
+    }
 }
 
 /// Makes two tests of each of these functions: one with servers in clear, and one with servers over TLS.
@@ -70,7 +93,7 @@ macro_rules! over_both {
 }
 
 /// A connection of either kind.
-trait Connection: Read + Write {
+pub trait Connection: Read + Write {
     /// The socket.
     fn socket(&self) -> &TcpStream;
 
@@ -114,7 +137,6 @@ impl Origin {
 
     /// As `start`, in clear or over TLS.
     pub fn over(wire: Wire, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Origin {
-        let config = (wire == Wire::Tls).then(|| server_config(&certificate("origin.example", Kind::Ecdsa)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
         let address = listener.local_addr().expect("address");
         let (connections, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -123,9 +145,10 @@ impl Origin {
             for stream in listener.incoming().flatten() {
                 counted.fetch_add(1, Ordering::SeqCst);
                 living.fetch_add(1, Ordering::SeqCst);
-                let (answer, living, config) = (Arc::clone(&answer), Arc::clone(&living), config.clone());
+                let (answer, living) = (Arc::clone(&answer), Arc::clone(&living));
                 thread::spawn(move || {
-                    serve(stream, config, &*answer);
+                    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
+                    serve(&mut *wire.accept(stream), &*answer);
                     living.fetch_sub(1, Ordering::SeqCst);
                 });
             }
@@ -135,7 +158,7 @@ impl Origin {
 
     /// The scheme of its URLs.
     pub fn scheme(&self) -> &'static str {
-        if self.wire == Wire::Tls { "https" } else { "http" }
+        self.wire.scheme()
     }
 
     /// Where it listens.
@@ -167,24 +190,9 @@ pub fn raw(text: &str, after: After) -> Reply {
     (text.as_bytes().to_vec(), after)
 }
 
-fn serve(
-    stream: TcpStream,
-    config: Option<Arc<ServerConfig>>,
-    answer: &(dyn Fn(&Asked) -> Reply + Send + Sync),
-) {
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
-    match config {
-        None => serve_over(stream, answer),
-        Some(config) => {
-            let connection = ServerConnection::new(config).expect("a server");
-            serve_over(StreamOwned::new(connection, stream), answer);
-        }
-    }
-}
-
-fn serve_over(mut stream: impl Connection, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
+fn serve(stream: &mut dyn Connection, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
     let mut before = 0;
-    while let Some(text) = read(&mut stream) {
+    while let Some(text) = read(stream) {
         let line = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned();
         let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let (bytes, after) = answer(&Asked { target, text, before });
@@ -200,12 +208,21 @@ fn serve_over(mut stream: impl Connection, answer: &(dyn Fn(&Asked) -> Reply + S
                 return;
             }
             After::Hang => drop(stream.read(&mut [0; 1])),
-            After::Echo => return echo(&mut stream),
+            After::Echo => return echo(stream),
+            After::Drip(count) => {
+                for _ in 0..count {
+                    wait::pause(Duration::from_millis(50));
+                    if stream.write_all(b"x").and_then(|()| stream.flush()).is_err() {
+                        return;
+                    }
+                }
+                return stream.end();
+            }
         }
     }
 }
 
-fn echo(stream: &mut impl Connection) {
+fn echo(stream: &mut dyn Connection) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         if stream.write_all(&buffer[..count]).and_then(|()| stream.flush()).is_err() {
@@ -215,7 +232,7 @@ fn echo(stream: &mut impl Connection) {
 }
 
 /// One request, with a body of its length.
-fn read(stream: &mut impl Connection) -> Option<Vec<u8>> {
+fn read(stream: &mut dyn Connection) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 65536];
     loop {

@@ -13,9 +13,9 @@ use tests::origin::{Origin, ok};
 use tests::site::{Running, Site};
 use tests::wait;
 
+mod applications;
 mod cache;
 mod configuration;
-mod fastcgi;
 mod framing;
 mod lifecycle;
 mod paths;

@@ -245,7 +245,6 @@ fn every_address_is_tried() {
 fn fastcgi_servers_have_names_too() {
     let names = NameServer::of("127.0.0.1");
     let application = Application::start(|_, stream| {
-        use std::io::Write;
         stream.write_all(&answer("Content-Type: text/plain\r\n\r\nfine")).is_err()
     });
     let running = Site::new(&format!(

@@ -11,11 +11,9 @@
 //! | G14 | `proxy::protocols_change_only_after_101_and_only_when_asked` |
 //! | G16 | also `differential::proxied` |
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
@@ -29,8 +27,11 @@ over_both! {
     g2_fields_of_servers
     g3_names_that_seem_alike
     g6_resets_in_the_middle
+    g8_a_server_that_does_not_accept
+    g9_a_slow_drip
     g12_what_has_an_effect_happens_once
     g16_redirects_inside
+    g17_servers_that_the_client_chooses
     g19_the_length_of_a_body_of_our_own
 }
 
@@ -141,8 +142,7 @@ fn g6_resets_in_the_middle(wire: Wire) {
 }
 
 /// G8: nobody takes the connection, and nobody refuses it.
-#[test]
-fn g8_a_server_that_does_not_accept() {
+fn g8_a_server_that_does_not_accept(wire: Wire) {
     let full = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&full, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     listen(&full, 0).unwrap();
@@ -153,13 +153,14 @@ fn g8_a_server_that_does_not_accept() {
     {
         waiting.push(stream);
     }
-    let good = Origin::start(|_| ok("good"));
+    let good = Origin::over(wire, |_| ok("good"));
     let http = format!(
         "proxy_connect_timeout 300ms;
-         upstream two {{ server {address}; server {} backup; }}
+         upstream two {{ server {address}; server {0} backup; }}
          server {{ listen 127.0.0.1:%%PORT%%;
-             location / {{ proxy_pass http://{address}; }} location /two {{ proxy_pass http://two; }} }}",
-        good.address()
+             location / {{ proxy_pass {1}://{address}; }} location /two {{ proxy_pass {1}://two; }} }}",
+        good.address(),
+        good.scheme()
     );
     let running = Site::new(&http).start(Server::Fulmar);
     assert_eq!(running.ask("GET /").statuses(), [504]);
@@ -172,42 +173,19 @@ fn g8_a_server_that_does_not_accept() {
 }
 
 /// G9: a response that drips is not cut by the time between reads, and one that nobody wants any more ends.
-#[test]
-fn g9_a_slow_drip() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let broken = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&broken);
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let seen = Arc::clone(&seen);
-            thread::spawn(move || {
-                let mut head = [0; 4096];
-                let count = stream.read(&mut head).unwrap_or(0);
-                let is_endless = head[..count].starts_with(b"GET /endless");
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
-                for _ in 0..if is_endless { 1000 } else { 12 } {
-                    if stream.write_all(b"x").is_err() {
-                        seen.fetch_add(1, Ordering::SeqCst);
-                        return;
-                    }
-                    wait::pause(Duration::from_millis(50));
-                }
-            });
-        }
+fn g9_a_slow_drip(wire: Wire) {
+    let origin = Origin::over(wire, |asked: &Asked| {
+        raw("HTTP/1.1 200 OK\r\n\r\n", After::Drip(if asked.target == "/endless" { 1000 } else { 12 }))
     });
     for settings in ["", "proxy_buffering off;"] {
-        let running = in_front_of(("http", address), &format!("proxy_read_timeout 500ms; {settings}"));
+        let settings = format!("proxy_read_timeout 500ms; {settings}");
+        let running = in_front_of((origin.scheme(), origin.address()), &settings);
         assert_eq!(running.ask("GET /").last().text(), "x".repeat(12), "{settings}");
-        let before = broken.load(Ordering::SeqCst);
         let mut client = running.connect();
         client.send(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(client.read_some(1) > 0);
+        assert!(client.read_some(1) > 0 && origin.open() == 1);
         drop(client);
-        assert!(
-            wait::until(Duration::from_secs(10), || broken.load(Ordering::SeqCst) > before),
-            "{settings}"
-        );
+        assert!(wait::until(Duration::from_secs(10), || origin.open() == 0), "{settings}");
         running.stop();
     }
 }
@@ -285,9 +263,14 @@ fn g16_redirects_inside(wire: Wire) {
 }
 
 /// G17: who chooses the server by what the client says is warned.
-#[test]
-fn g17_servers_that_the_client_chooses() {
+fn g17_servers_that_the_client_chooses(wire: Wire) {
     let warned = |settings: &str| {
+        let settings = match wire {
+            Wire::Clear => settings.to_owned(),
+            Wire::Tls => {
+                settings.replace("http://", "https://").replace("fastcgi_pass ", "uwsgi_pass suwsgi://")
+            }
+        };
         let configuration = format!(
             "upstream app {{ server 127.0.0.1:1; }} server {{ listen 127.0.0.1:%%PORT%%; {settings} }}"
         );

@@ -1,7 +1,6 @@
 //! The upstream servers: each address of a configuration has a server that answers with the request that it got.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Mutex, OnceLock};
 

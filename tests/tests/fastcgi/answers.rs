@@ -1,7 +1,5 @@
 //! Odd heads of answers: whatever nginx makes of them is right.
 
-use std::io::Write;
-
 use tests::application::{Application, answer, end, record, stderr, stdout};
 use tests::differential::agree;
 use tests::site::Site;

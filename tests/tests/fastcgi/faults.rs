@@ -1,7 +1,6 @@
 //! Applications that break the protocol, stall, lie or die: an error and one line in the log, never a wrong
 //! answer.
 
-use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 

@@ -18,7 +18,6 @@ fn site(application: &Application, more: &str) -> Site {
 #[test]
 fn the_environment_and_the_body() {
     let application = Application::start(|_, stream| {
-        use std::io::Write;
         stream.write_all(&answer("Content-Type: text/plain\r\n\r\nfine")).is_err()
     });
     let running = site(&application, "underscores_in_headers on;").start(Server::Fulmar);
@@ -51,7 +50,6 @@ fn the_environment_and_the_body() {
 
 #[test]
 fn the_host_is_the_one_that_the_request_is_for() {
-    use std::io::Write;
     let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
     let configuration = format!(
         "server {{ listen 127.0.0.1:%%PORT%%; server_name first.example; fastcgi_pass_request_headers on;
@@ -109,7 +107,6 @@ fn the_host_is_the_one_that_the_request_is_for() {
 
 #[test]
 fn a_chunked_body_has_a_length() {
-    use std::io::Write;
     let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
     for buffering in ["", "fastcgi_request_buffering off;"] {
         let running = site(&application, buffering).start(Server::Fulmar);
@@ -124,7 +121,6 @@ fn a_chunked_body_has_a_length() {
 
 #[test]
 fn parameters_may_be_longer_than_a_record() {
-    use std::io::Write;
     let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
     let running = site(&application, "").start(Server::Fulmar);
     let long = "v".repeat(90_000);
@@ -138,7 +134,6 @@ fn parameters_may_be_longer_than_a_record() {
 
 #[test]
 fn a_connection_is_kept_only_where_nothing_follows_the_answer() {
-    use std::io::Write;
     let application = Application::start(|request, stream| {
         let mut bytes = answer("\r\nfine");
         if request.param("QUERY_STRING") == "more" {

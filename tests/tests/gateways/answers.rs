@@ -1,13 +1,11 @@
 //! Odd answers: whatever nginx makes of them is right.
 
-use std::io::Write;
-
 use tests::application::{Application, Language};
 use tests::binary::Server;
 use tests::differential::agree;
 use tests::site::Site;
 
-const LANGUAGES: [(Language, &str); 2] = [(Language::Scgi, "scgi"), (Language::Uwsgi, "uwsgi")];
+const LANGUAGES: [Language; 3] = [Language::Scgi, Language::Uwsgi, Language::UwsgiOverTls];
 
 /// Heads with what follows.
 const ODD: [&str; 25] = [
@@ -50,7 +48,7 @@ fn application(language: Language, odd: &'static [&'static str]) -> Application 
     })
 }
 
-fn site(name: &str, application: &Application) -> Site {
+fn site(language: Language, application: &Application) -> Site {
     Site::new(&format!(
         "log_format short '$request $status $upstream_status $upstream_response_length';
         access_log %%LOGS%%/access.log short;
@@ -60,18 +58,19 @@ fn site(name: &str, application: &Application) -> Site {
             {name}_param QUERY_STRING $query_string;
             {name}_param CONTENT_LENGTH $content_length if_not_empty;
             error_log %%LOGS%%/error.log warn;
-            location / {{ {name}_pass {address}; }}
-            location /streamed/ {{ {name}_buffering off; {name}_pass {address}; }}
+            location / {{ {pass} }}
+            location /streamed/ {{ {name}_buffering off; {pass} }}
             location = /local {{ return 200 local; }}
             location = /is-it-kept {{ return 204; }}
         }}",
-        address = application.address()
+        name = language.name(),
+        pass = language.pass(application.address())
     ))
 }
 
 #[test]
 fn odd_heads() {
-    for (language, name) in LANGUAGES {
+    for language in LANGUAGES {
         let application = application(language, &ODD);
         let mut requests = Vec::new();
         // nginx passes the field `Status` of uwsgi on, which is the head's own.
@@ -83,7 +82,7 @@ fn odd_heads() {
             requests.push(format!("GET /{at}?pieces"));
         }
         requests.push("GET /2 HTTP/1.0".to_owned());
-        agree(&site(name, &application), &requests.iter().map(String::as_str).collect::<Vec<_>>());
+        agree(&site(language, &application), &requests.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 
@@ -110,27 +109,28 @@ fn broken_answers() {
         }
         texts
     };
-    for (language, name) in LANGUAGES {
+    for language in LANGUAGES {
         let application = application(language, &TEXTS);
-        let running = site(name, &application).start(Server::Fulmar);
+        let running = site(language, &application).start(Server::Fulmar);
         for (at, broken) in BROKEN.iter().enumerate() {
             let answer = running.ask(&format!("GET /{at}"));
-            assert_eq!(answer.last().status, 502, "{name} {broken:?}");
+            assert_eq!(answer.last().status, 502, "{language:?} {broken:?}");
         }
         let log = running.stop_and(|running| running.log("error.log"));
         for (_, message) in BROKEN {
-            assert!(log.contains(message), "{name}: {message} is not in\n{log}");
+            assert!(log.contains(message), "{language:?}: {message} is not in\n{log}");
         }
-        assert!(log.contains(&format!("upstream: \"{name}://{}", application.address())), "{log}");
+        let scheme = if language == Language::UwsgiOverTls { "suwsgi" } else { language.name() };
+        assert!(log.contains(&format!("upstream: \"{scheme}://{}", application.address())), "{log}");
     }
 }
 
 #[test]
 fn content_that_is_too_long_ends_with_its_length() {
-    for (language, name) in LANGUAGES {
+    for language in LANGUAGES {
         let application = application(language, &["Content-Length: 3\r\n\r\nabcde"]);
-        let running = site(name, &application).start(Server::Fulmar);
-        assert_eq!(running.ask("GET /0").last().text(), "abc", "{name}");
+        let running = site(language, &application).start(Server::Fulmar);
+        assert_eq!(running.ask("GET /0").last().text(), "abc", "{language:?}");
         let log = running.stop_and(|running| running.log("error.log"));
         assert!(log.contains("upstream sent more data than"), "{log}");
     }
@@ -138,11 +138,11 @@ fn content_that_is_too_long_ends_with_its_length() {
 
 #[test]
 fn content_that_is_too_short_is_cut() {
-    for (language, name) in LANGUAGES {
+    for language in LANGUAGES {
         let application = application(language, &["Content-Length: 10\r\n\r\nabc"]);
-        let running = site(name, &application).start(Server::Fulmar);
+        let running = site(language, &application).start(Server::Fulmar);
         let answer = running.ask("GET /0");
-        assert!(answer.responses.iter().all(|response| response.broken.is_some()), "{name}");
+        assert!(answer.responses.iter().all(|response| response.broken.is_some()), "{language:?}");
         let log = running.stop_and(|running| running.log("error.log"));
         assert!(log.contains("upstream prematurely closed connection while reading upstream"), "{log}");
     }

@@ -1,8 +1,6 @@
 //! Where connections to other servers come from, and the options of their sockets.
 
-use std::io::Write;
-
-use tests::application::{Application, Language, answer};
+use tests::application::{Application, Language};
 use tests::binary::Server;
 use tests::differential::{agree, agree_on_mistake};
 use tests::site::Site;
@@ -72,18 +70,16 @@ fn connections_that_are_kept_come_from_the_address_of_the_request() {
 
 #[test]
 fn all_protocols_bind() {
-    for (language, name) in
-        [(Language::FastCgi, "fastcgi"), (Language::Scgi, "scgi"), (Language::Uwsgi, "uwsgi")]
-    {
+    for language in Language::ALL {
+        let name = language.name();
         let application = Application::speaking(language, move |_, stream| {
-            let text = format!("\r\nfrom {}", stream.peer_addr().expect("a peer").ip());
-            let bytes = if language == Language::FastCgi { answer(&text) } else { text.into_bytes() };
-            stream.write_all(&bytes).is_err()
+            let text = format!("\r\nfrom {}", stream.socket().peer_addr().expect("a peer").ip());
+            stream.write_all(&language.answer(&text)).is_err()
         });
         let running = Site::new(&format!(
             "server {{ listen 127.0.0.1:%%PORT%%; {name}_bind 127.0.0.2; {name}_socket_keepalive on;
-            location / {{ {name}_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
-            application.address()
+            location / {{ {} }} location = /is-it-kept {{ return 204; }} }}",
+            language.pass(application.address())
         ))
         .start(Server::Fulmar);
         assert_eq!(running.ask("GET /").last().text(), "from 127.0.0.2", "{name}");

@@ -1,8 +1,6 @@
 //! How fast responses of other servers are read: `proxy_limit_rate` and its siblings.
 
-use std::io::Write;
-
-use tests::application::{Application, Language, answer};
+use tests::application::{Application, Language};
 use tests::binary::Server;
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Origin, raw};
@@ -78,24 +76,22 @@ fn all_of_it_comes_in_the_end() {
 
 #[test]
 fn all_protocols_are_limited() {
-    for (language, name) in
-        [(Language::FastCgi, "fastcgi"), (Language::Scgi, "scgi"), (Language::Uwsgi, "uwsgi")]
-    {
+    for language in Language::ALL {
+        let name = language.name();
         let application = Application::speaking(language, move |_, stream| {
             let text = format!("\r\n{}", content());
-            let bytes = if language == Language::FastCgi { answer(&text) } else { text.into_bytes() };
-            stream.write_all(&bytes).is_err()
+            stream.write_all(&language.answer(&text)).is_err()
         });
         let running = Site::new(&format!(
             "server {{ listen 127.0.0.1:%%PORT%%; {name}_limit_rate 100;
-            location / {{ {name}_pass {address}; }}
-            location /free {{ {name}_pass {address}; {name}_limit_rate 0; }}
+            location / {{ {pass} }}
+            location /free {{ {pass} {name}_limit_rate 0; }}
             location = /is-it-kept {{ return 204; }} }}",
-            address = application.address()
+            pass = language.pass(application.address())
         ))
         .start(Server::Fulmar);
-        assert!(is_held_up(&running, "/"), "{name}");
-        assert_eq!(running.ask("GET /free").last().text(), content(), "{name}");
+        assert!(is_held_up(&running, "/"), "{language:?}");
+        assert_eq!(running.ask("GET /free").last().text(), content(), "{language:?}");
         running.stop();
     }
 }

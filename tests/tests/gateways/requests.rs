@@ -1,7 +1,5 @@
 //! What an application is sent.
 
-use std::io::{Read, Write};
-
 use tests::application::{Application, Language, Request};
 use tests::binary::{Server, have_nginx};
 use tests::site::Site;
@@ -38,7 +36,7 @@ const REQUESTS: [&str; 6] = [
     "GET /set/\nHost: other.example:81",
 ];
 
-fn configuration(name: &str, application: &Application, more: &str) -> Site {
+fn configuration(language: Language, application: &Application, more: &str) -> Site {
     Site::new(&format!(
         "server {{
             listen 127.0.0.1:%%PORT%%;
@@ -48,21 +46,23 @@ fn configuration(name: &str, application: &Application, more: &str) -> Site {
             {name}_param HTTP_X_DROPPED \"\";
             {name}_param HTTP_X_LOWER own;
             {more}
-            location / {{ {name}_pass {address}; }}
-            location /streamed/ {{ {name}_request_buffering off; {name}_pass {address}; }}
-            location /bare/ {{ {name}_pass_request_headers off; {name}_pass {address}; }}
-            location /bodiless/ {{ {name}_pass_request_body off; {name}_pass {address}; }}
-            location /set/ {{ {name}_param HTTP_HOST $http_host; {name}_pass {address}; }}
+            location / {{ {pass} }}
+            location /streamed/ {{ {name}_request_buffering off; {pass} }}
+            location /bare/ {{ {name}_pass_request_headers off; {pass} }}
+            location /bodiless/ {{ {name}_pass_request_body off; {pass} }}
+            location /set/ {{ {name}_param HTTP_HOST $http_host; {pass} }}
             location = /is-it-kept {{ return 204; }}
         }}",
-        address = application.address()
+        name = language.name(),
+        pass = language.pass(application.address())
     ))
 }
 
 #[test]
 fn scgi_parameters_and_bodies() {
     let application = fine(Language::Scgi);
-    let all = sent(&configuration("scgi", &application, "scgi_param SCGI 1;"), &application, &REQUESTS);
+    let all =
+        sent(&configuration(Language::Scgi, &application, "scgi_param SCGI 1;"), &application, &REQUESTS);
     let fulmar = &all[0];
     assert_eq!(fulmar[0].param("HTTP_X_ID"), "one, two");
     assert_eq!(fulmar[0].param("HTTP_COOKIE"), "a=b; c=d");
@@ -79,32 +79,34 @@ fn scgi_parameters_and_bodies() {
 
 #[test]
 fn uwsgi_parameters_bodies_and_modifiers() {
-    let application = fine(Language::Uwsgi);
-    let more = "uwsgi_param CONTENT_LENGTH $content_length; uwsgi_modifier1 5; uwsgi_modifier2 255; \
-                uwsgi_string \"\\x01\\x02\";";
-    let site = configuration("uwsgi", &application, more);
-    let all = sent(&site, &application, &REQUESTS);
-    let fulmar = &all[0];
-    assert_eq!(fulmar[0].param("modifiers"), "5 255");
-    assert_eq!(fulmar[0].param("HTTP_X_ID"), "one, two");
-    assert_eq!((fulmar[1].param("CONTENT_LENGTH"), &*fulmar[1].body), ("4", &b"body"[..]));
-    assert_eq!((fulmar[2].param("CONTENT_LENGTH"), &*fulmar[2].body), ("4", &b"body"[..]));
-    all.iter().for_each(|got| assert_eq!(got, fulmar));
+    for language in [Language::Uwsgi, Language::UwsgiOverTls] {
+        let application = fine(language);
+        let more = "uwsgi_param CONTENT_LENGTH $content_length; uwsgi_modifier1 5; uwsgi_modifier2 255; \
+                    uwsgi_string \"\\x01\\x02\";";
+        let site = configuration(language, &application, more);
+        let all = sent(&site, &application, &REQUESTS);
+        let fulmar = &all[0];
+        assert_eq!(fulmar[0].param("modifiers"), "5 255");
+        assert_eq!(fulmar[0].param("HTTP_X_ID"), "one, two");
+        assert_eq!((fulmar[1].param("CONTENT_LENGTH"), &*fulmar[1].body), ("4", &b"body"[..]));
+        assert_eq!((fulmar[2].param("CONTENT_LENGTH"), &*fulmar[2].body), ("4", &b"body"[..]));
+        all.iter().for_each(|got| assert_eq!(got, fulmar));
+    }
 }
 
 #[test]
 fn a_chunked_body_has_a_length() {
-    for (language, name) in [(Language::Scgi, "scgi"), (Language::Uwsgi, "uwsgi")] {
+    for language in [Language::Scgi, Language::Uwsgi, Language::UwsgiOverTls] {
         let application = fine(language);
         let length =
-            if language == Language::Uwsgi { "uwsgi_param CONTENT_LENGTH $content_length;" } else { "" };
-        let running = configuration(name, &application, length).start(Server::Fulmar);
+            if language == Language::Scgi { "" } else { "uwsgi_param CONTENT_LENGTH $content_length;" };
+        let running = configuration(language, &application, length).start(Server::Fulmar);
         for path in ["/", "/streamed/"] {
             let head = format!(
                 "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked"
             );
             let answer = running.ask(&format!("{head}\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"));
-            assert_eq!(answer.last().status, 200, "{name} {path}");
+            assert_eq!(answer.last().status, 200, "{language:?} {path}");
             let request = application.requests().pop().unwrap();
             assert_eq!((request.param("CONTENT_LENGTH"), &*request.body), ("11", &b"hello world"[..]));
         }
@@ -114,54 +116,48 @@ fn a_chunked_body_has_a_length() {
 
 #[test]
 fn a_uwsgi_request_has_an_end() {
-    let application = fine(Language::Uwsgi);
-    let site = Site::new(&format!(
-        "server {{ listen 127.0.0.1:%%PORT%%; large_client_header_buffers 4 100k; \
-         location / {{ uwsgi_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
-        application.address()
-    ));
-    let running = site.start(Server::Fulmar);
-    let long = |length: usize| format!("GET /\nX-Long: {}", "v".repeat(length));
-    assert_eq!(running.ask(&long(60_000)).last().status, 200);
-    assert_eq!(running.ask(&long(70_000)).last().status, 500);
-    assert_eq!(running.ask(&format!("{}\nX-Other: {}", long(40_000), "v".repeat(40_000))).last().status, 500);
-    let log = running.stop_and(|running| running.log("error.log"));
-    assert!(log.contains("uwsgi request is too big: "), "{log}");
+    for language in [Language::Uwsgi, Language::UwsgiOverTls] {
+        let application = fine(language);
+        let running = configuration(language, &application, "large_client_header_buffers 4 100k;")
+            .start(Server::Fulmar);
+        let ask = |request: &str| running.ask(request).last().status;
+        let long = |length: usize| format!("GET /\nX-Long: {}", "v".repeat(length));
+        assert_eq!((ask(&long(60_000)), ask(&long(70_000))), (200, 500), "{language:?}");
+        assert_eq!(ask(&format!("{}\nX-Other: {}", long(40_000), "v".repeat(40_000))), 500, "{language:?}");
+        let log = running.stop_and(|running| running.log("error.log"));
+        assert!(log.contains("uwsgi request is too big: "), "{log}");
+    }
 }
 
 #[test]
 fn a_websocket_over_uwsgi() {
-    let application = Application::speaking(Language::Uwsgi, |_, stream| {
-        let head = "HTTP/1.1 101 Web Socket Protocol Handshake\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-        let _ = stream.write_all(head.as_bytes());
-        let mut buffer = [0; 1024];
-        while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            if stream.write_all(&buffer[..count]).is_err() {
-                break;
+    for language in [Language::Uwsgi, Language::UwsgiOverTls] {
+        let application = Application::speaking(language, |_, stream| {
+            let head = "HTTP/1.1 101 Web Socket Protocol Handshake\r\nUpgrade: websocket\r\n\
+                        Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            let mut buffer = [0; 1024];
+            while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                if stream.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
             }
-        }
-        false
-    });
-    let running = configuration("uwsgi", &application, "").start(Server::Fulmar);
-    let mut client = std::net::TcpStream::connect(running.address()).unwrap();
-    client.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
-    client
-        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        .unwrap();
-    let mut got = Vec::new();
-    let mut byte = [0];
-    while !got.ends_with(b"\r\n\r\n") {
-        client.read_exact(&mut byte).unwrap();
-        got.push(byte[0]);
+            false
+        });
+        let running = configuration(language, &application, "").start(Server::Fulmar);
+        let mut client = running.connect();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        let head = client.response("GET").unwrap();
+        assert_eq!(
+            (head.status, head.reason.as_str()),
+            (101, "Web Socket Protocol Handshake"),
+            "{language:?}"
+        );
+        assert_eq!(head.field("Upgrade"), Some("websocket"), "{language:?}");
+        client.send(b"ping over uwsgi");
+        while client.rest().len() < 15 && client.read_some(15) > 0 {}
+        assert_eq!(client.rest(), b"ping over uwsgi", "{language:?}");
+        drop(client);
+        running.stop();
     }
-    let head = String::from_utf8_lossy(&got).into_owned();
-    assert!(head.starts_with("HTTP/1.1 101 Web Socket Protocol Handshake\r\n"), "{head}");
-    assert!(head.to_lowercase().contains("upgrade: websocket\r\n"), "{head}");
-    client.write_all(b"ping over uwsgi").unwrap();
-    let mut echo = [0; 15];
-    client.read_exact(&mut echo).unwrap();
-    assert_eq!(&echo, b"ping over uwsgi");
-    drop(client);
-    running.stop();
 }

@@ -1,7 +1,6 @@
 //! What is Fulmar's own: freshness, limits, what is written to the log, and how it goes with locations.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
