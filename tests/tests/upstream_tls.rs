@@ -1,15 +1,18 @@
 //! `proxy_pass https://` with nginx as the upstream, and the same configuration on Fulmar and nginx.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustls::{ServerConfig, ServerConnection};
 use tests::binary::{Server, have_nginx};
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Origin, ok, raw};
 use tests::site::{Running, Site};
-use tests::tls::{Authority, Certificate, Kind, certificate};
+use tests::tls::{Authority, Certificate, Kind, certificate, server_config};
 use tests::wait;
 use tests::websocket::WebSocket;
 
@@ -369,6 +372,50 @@ fn connections_are_kept_and_sessions_resumed() {
         assert_eq!(requests("/kept/reused"), "4");
         running.stop();
     }
+}
+
+/// Answers "first" together with the begin of a record, whose rest follows as soon as there is another request.
+fn answer_with_a_part(mut stream: TcpStream, config: Arc<ServerConfig>) -> std::io::Result<()> {
+    let mut session = ServerConnection::new(config).expect("a server");
+    let mut request = [0; 4096];
+    rustls::Stream::new(&mut session, &mut stream).read(&mut request)?;
+    let mut record = |text: &str| {
+        let mut bytes = Vec::new();
+        session.writer().write_all(&ok(text).0)?;
+        while session.wants_write() {
+            session.write_tls(&mut bytes)?;
+        }
+        std::io::Result::Ok(bytes)
+    };
+    let (first, unasked) = (record("first")?, record("unasked")?);
+    stream.write_all(&[&first, &unasked[..7]].concat())?;
+    if stream.read(&mut request)? > 0 {
+        stream.write_all(&unasked[7..])?;
+        while stream.read(&mut request)? > 0 {}
+    }
+    Ok(())
+}
+
+#[test]
+fn a_part_of_a_record_ends_a_kept_connection() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = server_config(&certificate("origin.example", Kind::Ecdsa));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            thread::spawn(move || answer_with_a_part(stream, config));
+        }
+    });
+    let running = Site::new(&format!(
+        "upstream u {{ server {address}; keepalive 4; }}
+         server {{ listen %%PORT%%; location / {{ proxy_pass https://u; }} }}"
+    ))
+    .start(Server::Fulmar);
+    for _ in 0..4 {
+        assert_eq!(running.ask("GET /").last().text(), "first");
+    }
+    running.stop();
 }
 
 #[test]

@@ -64,12 +64,6 @@ impl Parked {
     fn can_serve(&self, call: &Call) -> bool {
         self.protocol == call.protocol && self.secured == call.secured && self.local == call.local
     }
-
-    /// Whether nothing arrived since the last response.
-    fn is_silent(&mut self) -> bool {
-        let is_known = self.transport.is_plain() && !self.transport.may_have_more();
-        is_known || self.transport.poll_stirred(&mut Context::from_waker(Waker::noop())).is_pending()
-    }
 }
 
 thread_local! {
@@ -99,7 +93,8 @@ pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Box<Parked>> {
                 true => queue.pop_back()?,
                 false => queue.remove(queue.iter().rposition(|parked| fits(parked))?)?,
             };
-            if parked.is_silent() {
+            // Whatever arrived since the last response would be taken for the next one.
+            if parked.transport.is_silent() {
                 return Some(parked);
             }
         }

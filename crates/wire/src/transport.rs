@@ -91,17 +91,28 @@ impl Transport {
     }
 
     /// Pending while nothing arrived that was not read yet. The task is woken when that changes. Messages of TLS that
-    /// concern the connection alone, such as tickets, do not count.
+    /// concern the connection alone, such as tickets, do not count. A part of a record counts: nothing is known of it.
     pub fn poll_stirred(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Transport::Plain(stream) => stream.poll_stirred(cx),
             Transport::Tls(tls) => {
-                if tls.content.is_empty() && !tls.ended {
+                if tls.is_drained() {
                     ready!(tls.stream.poll_stirred(cx));
                 }
-                tls.poll_read(cx, &mut [0]).map(drop)
+                let polled = tls.poll_read(cx, &mut [0]).map(drop);
+                if tls.incoming.is_empty() { polled } else { Poll::Ready(()) }
             }
         }
+    }
+
+    /// Whether nothing arrived that was not read yet, as [`poll_stirred`](Self::poll_stirred) says it, for this moment.
+    pub fn is_silent(&mut self) -> bool {
+        let (is_drained, stream) = match self {
+            Transport::Plain(stream) => (true, stream),
+            Transport::Tls(tls) => (tls.is_drained(), &mut tls.stream),
+        };
+        let is_known = is_drained && !stream.may_have_more();
+        is_known || self.poll_stirred(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Whether what the client sent may be a replay: its handshake is not over ([`Session::is_early`]).
@@ -270,6 +281,11 @@ impl Encrypted {
     /// Whether nothing arrived yet.
     pub fn is_untouched(&self) -> bool {
         matches!(self.stage, Stage::Hello(None))
+    }
+
+    /// Whether all that was read from the network has been handed on, and more may come.
+    fn is_drained(&self) -> bool {
+        self.incoming.is_empty() && self.content.is_empty() && !self.ended
     }
 
     /// Reads until it is known how the client begins.
@@ -531,7 +547,16 @@ mod tests {
             })
             .await;
             // The tickets that follow the handshake are no content.
-            assert!(poll_fn(|cx| Poll::Ready(near.poll_stirred(cx))).await.is_pending());
+            assert!(poll_fn(|cx| Poll::Ready(near.poll_stirred(cx))).await.is_pending() && near.is_silent());
+            // What a part of a record will be is not known.
+            let part = |near: &mut Transport, change: fn(&mut crate::buffer::Buffer)| {
+                let Transport::Tls(tls) = near else { panic!("in clear") };
+                change(&mut tls.incoming);
+            };
+            part(&mut near, |incoming| incoming.append(|bytes| bytes.extend_from_slice(&[23, 3, 3])));
+            assert!(poll_fn(|cx| Poll::Ready(near.poll_stirred(cx))).await.is_ready() && !near.is_silent());
+            part(&mut near, |incoming| incoming.consume(usize::MAX));
+            assert!(near.is_silent());
             let mut cx = Context::from_waker(Waker::noop());
             assert!(!near.is_sending());
             while near.poll_write(&mut cx, &[7; 30_000]).map(Result::unwrap).is_ready() {}
