@@ -29,7 +29,7 @@ pub mod wrap;
 pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
 pub use keys::hide_keys;
 pub use layout::layout;
-pub use loader::{Disk, Inputs, Loaded, Memory, load, parse_bytes};
+pub use loader::{Disk, FILE_BYTES_MAX, Inputs, Loaded, Memory, load, parse_bytes};
 pub use source::{FileId, Sources, Span};
 pub use spec::{Arity, Contexts, Shape};
 pub use tree::{Node, Word};

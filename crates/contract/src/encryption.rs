@@ -1,8 +1,7 @@
 //! How a virtual server is to encrypt, as it was written.
 
-use crate::inputs::System;
 use crate::{Args, Exchange, Loading, Template};
-use conf::{Diagnostic, Inputs, Span, value};
+use conf::{Diagnostic, Disk, Inputs, Span, value};
 use journal::clock::Time;
 use std::borrow::Cow;
 use std::fmt;
@@ -132,7 +131,7 @@ impl Pem {
     pub fn read(&self, inputs: &dyn Inputs) -> Result<Cow<'_, [u8]>, String> {
         match &self.source {
             PemSource::Text(text) => Ok(Cow::Borrowed(text)),
-            PemSource::File(path) => match inputs.read(path) {
+            PemSource::File(path) => match inputs.read_pipe(path) {
                 Ok(text) => Ok(Cow::Owned(text)),
                 Err(error) => Err(net::system_message(&error)),
             },
@@ -203,13 +202,7 @@ impl Pem {
     }
 
     fn passwords(&self, inputs: &dyn Inputs) -> Result<Cow<'_, [u8]>, Diagnostic> {
-        let text = match &self.source {
-            PemSource::File(path) => {
-                inputs.read_pipe(path).map(Cow::Owned).map_err(|error| net::system_message(&error))
-            }
-            _ => self.read(inputs),
-        };
-        text.map_err(|reason| {
+        self.read(inputs).map_err(|reason| {
             Diagnostic::emerg(format!("cannot open file \"{}\" ({reason})", self.source)).at(self.span)
         })
     }
@@ -244,7 +237,8 @@ impl PairFinder {
     /// # Errors
     /// A file cannot be read or used.
     pub fn find(&self, pair: &(Pem, Pem)) -> Result<Pair, Diagnostic> {
-        let found = pair.0.pair(&pair.1, self.passwords.as_ref(), &System)?;
+        // The client may choose the file by its server name, and no request may wait for the writer of a pipe.
+        let found = pair.0.pair(&pair.1, self.passwords.as_ref(), &Disk)?;
         if let Some(cache) = &self.cache {
             cache.put(name(pair), &found, now());
         }

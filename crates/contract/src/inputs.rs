@@ -1,6 +1,6 @@
 //! The system, as configurations read it.
 
-use conf::{Disk, Inputs};
+use conf::{Disk, FILE_BYTES_MAX, Inputs};
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ impl Inputs for System {
     }
 
     fn read_pipe(&self, path: &Path) -> io::Result<Vec<u8>> {
-        net::read_pipe(path).unwrap_or_else(|| Disk.read(path))
+        net::read_pipe(path, FILE_BYTES_MAX).unwrap_or_else(|| Disk.read(path))
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {

@@ -33,10 +33,12 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// The watched files of a configuration that this recorder read. Afterwards the recorder is empty.
+    /// The watched files of a configuration that this recorder read. Afterwards the recorder is empty. A named pipe is read
+    /// once, with the configuration: its content stays in the record.
     pub(crate) fn new(watched: &[PathBuf], recorder: &Recorder) -> Certificates {
+        let watched: Vec<PathBuf> = watched.iter().filter(|path| !net::is_pipe(path)).cloned().collect();
         let files = watched.iter().map(|path| (path.clone(), hash(path, recorder))).collect();
-        recorder.forget_files(watched);
+        recorder.forget_files(&watched);
         let record = if watched.is_empty() { Vec::new() } else { recorder.record() };
         recorder.forget();
         Certificates { files, record }

@@ -43,7 +43,7 @@ pub use datagram::{Datagrams, Questions};
 pub use errno::system_message;
 pub use events::Events;
 pub use listener::Listener;
-pub use pipe::read_pipe;
+pub use pipe::{is_pipe, read_pipe};
 pub use shared_bytes::SharedBytes;
 pub use stream::{ConnectOptions, Stream};
 pub use tcp_info::TcpInfo;

@@ -28,6 +28,7 @@ mod pair_cache;
 mod peer;
 mod policy;
 mod revocation;
+mod rotation;
 mod self_signed;
 mod session;
 #[cfg(test)]

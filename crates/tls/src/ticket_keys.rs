@@ -1,14 +1,15 @@
-//! Keys of session tickets that the administrator keeps in files, so that several servers know the tickets of each other.
+//! Keys of session tickets: of files, so that several servers know the tickets of each other, or of this process.
 
+use crate::rotation::Rotation;
 use aws_lc_rs::cipher::{
     AES_128, AES_256, DecryptionContext, EncryptionContext, PaddedBlockDecryptingKey,
     PaddedBlockEncryptingKey, UnboundCipherKey,
 };
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use aws_lc_rs::rand;
-use rustls::server::ProducesTickets;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 /// The length of the name of a key, of an initial vector, and of a signature, in bytes.
 const NAME: usize = 16;
@@ -42,7 +43,8 @@ impl TicketKey {
         })
     }
 
-    fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
+    /// A ticket that only this key opens. `None` if the system gives no random bytes.
+    pub(crate) fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let mut vector = [0; VECTOR];
         rand::fill(&mut vector).ok()?;
         let mut sealed = plain.to_vec();
@@ -54,8 +56,13 @@ impl TicketKey {
         Some(ticket)
     }
 
+    /// Whether a ticket has the name of this key.
+    pub(crate) fn sealed(&self, ticket: &[u8]) -> bool {
+        ticket.starts_with(&self.name)
+    }
+
     /// The signature is verified before the padding is looked at.
-    fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (signed, signature) = ticket.split_at_checked(ticket.len().checked_sub(SIGNATURE)?)?;
         hmac::verify(&self.signing, signed, signature).ok()?;
         let (vector, sealed) = signed.get(NAME..)?.split_first_chunk::<VECTOR>()?;
@@ -67,13 +74,13 @@ impl TicketKey {
 
 /// What seals and opens the tickets of a policy: keys of files, or if there are none, the keys of this process.
 pub(crate) struct Seal {
-    own: Arc<dyn ProducesTickets>,
+    own: Arc<Rotation>,
     /// The first one seals, each one opens.
     given: RwLock<Arc<[TicketKey]>>,
 }
 
 impl Seal {
-    pub(crate) fn new(own: Arc<dyn ProducesTickets>) -> Seal {
+    pub(crate) fn new(own: Arc<Rotation>) -> Seal {
         Seal { own, given: RwLock::default() }
     }
 
@@ -83,15 +90,15 @@ impl Seal {
 
     pub(crate) fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let given = self.given();
-        given.first().map_or_else(|| self.own.encrypt(plain), |key| key.seal(plain))
+        given.first().map_or_else(|| self.own.seal(plain, Instant::now()), |key| key.seal(plain))
     }
 
     pub(crate) fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let given = self.given();
         if given.is_empty() {
-            return self.own.decrypt(ticket);
+            return self.own.open(ticket, Instant::now());
         }
-        given.iter().find(|key| ticket.starts_with(&key.name))?.open(ticket)
+        given.iter().find(|key| key.sealed(ticket))?.open(ticket)
     }
 
     fn given(&self) -> Arc<[TicketKey]> {

@@ -1,10 +1,11 @@
 //! Resuming sessions: tickets that clients keep, and sessions that are kept for them.
 //!
-//! All policies of a process seal tickets with the same keys, which are replaced every six hours and live as long
-//! again for opening. A ticket names the certificate that it was given under and its time, and is worth nothing to a
+//! Policies of a process with the same timeout of sessions seal tickets with the same keys, which [`Rotation`] replaces.
+//! A ticket names the certificate that it was given under and its time, and is worth nothing to a
 //! server with another certificate or after the session's timeout. Keys of files replace those of the process.
 
 use crate::noted::Noted;
+use crate::rotation::Rotation;
 use crate::ticket_keys::Seal;
 use crate::{Choices, TicketKey};
 use aws_lc_rs::rand;
@@ -12,7 +13,7 @@ use rustls::server::{
     NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
 };
 use rustls::{Error, ServerConfig};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest state of a session that is sealed, in bytes. It has the certificates of a client who showed some.
@@ -24,10 +25,8 @@ const EARLY_SESSIONS: usize = 20_480;
 /// The length of the identifier of a session.
 pub(crate) const ID_SIZE: usize = 32;
 
-/// The length of a stamp in front of the state.
-const STAMP_SIZE: usize = 32 + 8 + ID_SIZE;
-
-static SEAL: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
+/// The longest time for which a client may be told to keep a ticket, in seconds (RFC 8446, section 4.6.1).
+const LIFETIME_MAX: u64 = 7 * 24 * 60 * 60;
 
 /// How sessions of a virtual server are resumed, whichever its certificates are.
 #[derive(Debug)]
@@ -43,9 +42,15 @@ impl Resumption {
     pub(crate) fn new(choices: &Choices, takes_early_data: bool) -> Result<Resumption, Error> {
         let keeps_all = takes_early_data && choices.tickets && choices.cached_sessions == 0;
         let count = if keeps_all { EARLY_SESSIONS } else { choices.cached_sessions };
-        let seal = (choices.tickets && !takes_early_data).then(own_seal).transpose()?;
+        let seal = match choices.tickets && !takes_early_data {
+            true => {
+                let own = Rotation::of(choices.session_timeout).ok_or(Error::FailedToGetRandomBytes)?;
+                Some(Arc::new(Seal::new(own)))
+            }
+            false => None,
+        };
         Ok(Resumption {
-            seal: seal.map(|own| Arc::new(Seal::new(own))),
+            seal,
             sessions: (count > 0).then(|| ServerSessionMemoryCache::new(count)),
             timeout: choices.session_timeout,
         })
@@ -92,25 +97,13 @@ pub(crate) struct Stamp {
     pub(crate) timeout: Duration,
 }
 
-/// What seals the tickets of this process.
-fn own_seal() -> Result<Arc<dyn ProducesTickets>, Error> {
-    if let Some(seal) = SEAL.get() {
-        return Ok(Arc::clone(seal));
-    }
-    let made = rustls::crypto::aws_lc_rs::Ticketer::new()?;
-    // It opens no ticket longer than the longest that it sealed. A worker that is new has sealed none and yet is to
-    // know those of the worker before it.
-    let _ = made.encrypt(&[0; STATE_MAX + STAMP_SIZE]);
-    Ok(Arc::clone(SEAL.get_or_init(|| made)))
-}
-
 impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
     }
 
     fn lifetime(&self) -> u32 {
-        u32::try_from(self.stamp.timeout.as_secs()).unwrap_or(u32::MAX)
+        u32::try_from(self.stamp.timeout.as_secs().min(LIFETIME_MAX)).unwrap_or_default()
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
@@ -179,7 +172,8 @@ mod tests {
 
     fn tickets(owner: u8, seconds: u64) -> Tickets {
         let stamp = Stamp { owner: [owner; 32], timeout: Duration::from_secs(seconds) };
-        Tickets { seal: Arc::new(Seal::new(own_seal().unwrap())), stamp }
+        let own = Rotation::of(stamp.timeout).unwrap();
+        Tickets { seal: Arc::new(Seal::new(own)), stamp }
     }
 
     #[test]
@@ -196,6 +190,12 @@ mod tests {
         assert_eq!(stamp.check(&old), None);
         let future = [&[1; 32][..], &(now() + 10).to_be_bytes(), &[0; ID_SIZE], b"state"].concat();
         assert_eq!(stamp.check(&future), None);
+    }
+
+    #[test]
+    fn clients_keep_tickets_for_a_week_at_most() {
+        assert_eq!(tickets(1, 300).lifetime(), 300);
+        assert_eq!(tickets(1, 31_536_000).lifetime(), 604_800);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use rustix::process::geteuid;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Signal, geteuid};
 use tests::binary::Server;
 use tests::site::{Running, Site};
 use tests::tls::{Certificate, Client, Kind, certificate};
@@ -104,6 +106,36 @@ fn files_that_cannot_be_used_change_nothing() {
     running.stop();
 }
 
+/// Hands a certificate and its key over in the pipes `NAME.pem` and `NAME.key`, to the next reader of each.
+fn hand_over(site: &Site, name: &str, made: &Certificate) {
+    for (kind, text) in [("pem", &made.pem), ("key", &made.key)] {
+        let (path, text) = (site.prefix().join(format!("{name}.{kind}")), text.clone());
+        thread::spawn(move || fs::write(path, text));
+    }
+}
+
+#[test]
+fn certificates_come_through_named_pipes() {
+    let site = Site::whole(&configuration(&[("a", ""), ("b", "")]));
+    let (one, two) = (made(), made());
+    for kind in ["pem", "key"] {
+        let path = site.prefix().join(format!("a.{kind}"));
+        mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    }
+    write(&site, "b", &one);
+    hand_over(&site, "a", &one);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(served(&running, "a"), one.der);
+    // Nobody writes to the pipes when another certificate changes.
+    write(&site, "b", &two);
+    becomes(&running, "b", &two);
+    assert_eq!(served(&running, "a"), one.der);
+    hand_over(&site, "a", &two);
+    running.signal(Signal::HUP);
+    becomes(&running, "a", &two);
+    running.stop();
+}
+
 /// Certbot keeps all certificates in `archive`, and replaces links in `live`.
 #[test]
 fn links_that_lead_to_other_files_are_noticed() {
@@ -126,7 +158,7 @@ fn links_that_lead_to_other_files_are_noticed() {
     becomes(&running, "a", &two);
     // A worker that starts after the renewal serves what was renewed.
     let before = worker::of(&running);
-    rustix::process::kill_process(before, rustix::process::Signal::KILL).expect("killed");
+    rustix::process::kill_process(before, Signal::KILL).expect("killed");
     worker::after(&running, before);
     becomes(&running, "a", &two);
     running.stop_alerted();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::geteuid;
 use rustls::version::{TLS12, TLS13};
 use tests::binary::{Server, have_nginx};
@@ -105,6 +106,20 @@ fn sessions_are_resumed_with_the_same_certificate_only() {
             fs::write(site.prefix().join(file), text).expect("a file");
         }
     }
+    running.stop();
+}
+
+#[test]
+fn no_client_waits_for_the_writer_of_a_pipe() {
+    let text = "server { listen %%PORT%% ssl; ssl_certificate $ssl_server_name.pem; \
+                ssl_certificate_key a.example.key; return 200 fine; }";
+    let site = site(text, &[("a.example", &certificate("a.example", Kind::Ecdsa))]);
+    let running = site.start(Server::Fulmar);
+    let pipe = site.prefix().join("pipe.example.pem");
+    mknodat(CWD, pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    assert!(served(&running, 0, &Client::new(Some("pipe.example"))).is_none());
+    running.wait_for_log("error.log", "pipe.example.pem\": BIO_new_file() failed (not a regular file)");
+    assert!(served(&running, 0, &Client::new(Some("a.example"))).is_some());
     running.stop();
 }
 

@@ -34,7 +34,7 @@ pub(super) static SSL_SESSION_TIMEOUT: Directive<Duration> =
     Directive::new("ssl_session_timeout", |args, _| Ok(Duration::from_secs(args.value(0, value::time_s)?)))
         .within(LEVELS)
         .default("5m")
-        .help("How long a session can be resumed.");
+        .help("How long a session can be resumed. The keys of tickets are replaced after this time.");
 
 /// Has sessions resumed as configured.
 pub(super) fn configure(view: &View<'_>, policy: &mut TlsPolicy) {
