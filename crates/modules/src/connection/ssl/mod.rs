@@ -13,18 +13,16 @@
 //! `ssl_certificate_key` is its key, as PKCS#8, PKCS#1 or SEC1; `ssl_password_file` has the password of an encrypted
 //! key (AES). A server may have several certificates, such as one with RSA and one with an elliptic curve: Fulmar
 //! chooses by what the client supports. `data:` and the text itself replace a file. The supervisor reads the files;
-//! the worker cannot. A file may be a named pipe, so that a key is never on a disk: a program must write into the pipe
-//! within ten seconds at each start and reload. Pipes are not watched for changes.
+//! the worker cannot. A file may be a named pipe, into which a program writes within ten seconds at each start and reload.
 //!
 //! Values may have variables, such as `$ssl_server_name` or those of `map` and `geo`. They may use what is known before
 //! the handshake: the name that the client asks for and the addresses. Then each new connection finds its certificate
 //! and key, and the worker reads the files with the rights of `user`: give that user access to the keys, and to nothing
 //! else. Do not let clients choose any path. If a file cannot be used, the handshake fails and the error log says why. `ssl_certificate_cache` keeps
 //! certificates with their keys for further connections: at most `max` of both together, for `inactive` after the last
-//! use (10 seconds by default), and for `valid` after they were read (60 seconds). Keys that a password opens are not kept. These files are not watched, and
-//! `ssl_stapling` does not apply to their certificates. Named pipes cannot be
-//! used here. The worker keeps the passwords of `ssl_password_file` for these keys. Otherwise it does not use them, but they may be in the
-//! memory that it inherits: the supervisor keeps them for keys that change, unless `ssl_certificate_watch` is off.
+//! use (10 seconds by default), and for `valid` after they were read (60 seconds). Keys that a password opens are not kept. These files are not watched and
+//! cannot be pipes, and `ssl_stapling` does not apply to their certificates. The worker keeps the passwords of `ssl_password_file` for these keys. Otherwise
+//! it does not use them, but they may be in the memory that it inherits: the supervisor keeps them for keys that change, unless `ssl_certificate_watch` is off.
 //!
 //! ```nginx
 //! server {
@@ -35,7 +33,7 @@
 //! }
 //! ```
 //!
-//! The supervisor looks at the files of certificates, keys and OCSP answers every two seconds. It serves files that
+//! The supervisor looks at the files (not pipes) of certificates, keys and OCSP answers every two seconds. It serves files that
 //! changed as soon as they stay the same from one look to the next. No reload is needed, and other changes of the configuration
 //! do not take effect. It checks the files first. If they cannot be used, for example because a key belongs to another
 //! certificate, the error log says why, and the previous certificate stays in use. Programs that renew
@@ -51,9 +49,8 @@
 //! which some distributions write, means the default list. `ssl_ecdh_curve` selects among X25519MLKEM768, X25519,
 //! prime256v1 and secp384r1.
 //!
-//! Sessions are resumed with tickets. Servers with the same `ssl_session_timeout` share the keys of tickets. Fulmar replaces
-//! the keys after this time: who steals a key later cannot decrypt older connections. A ticket is valid only for the same
-//! certificate and the same settings of `ssl_verify_client`. With `ssl_session_cache`, clients without tickets can resume
+//! Sessions are resumed with tickets. The server replaces their keys after `ssl_session_timeout`. A ticket is valid only for the
+//! same certificate and the same settings of `ssl_verify_client`. With `ssl_session_cache`, clients without tickets can resume
 //! sessions, too; these are kept in memory. `$ssl_session_id` identifies a session; it is empty if the session cannot
 //! be resumed.
 //!
