@@ -8,8 +8,9 @@ use conf::Diagnostic;
 use journal::{ErrorLog, Level};
 use net::bind::{Notice, Patience};
 use net::control::ControlSocket;
+use net::identity::is_superuser;
 use net::inherited::{self, Inherited};
-use net::process::{Fork, daemonize};
+use net::process::{Fork, daemonize, set_dumpable};
 use net::signal::{SignalQueue, hear_of_parents_end};
 use net::{BindError, system_message};
 
@@ -36,6 +37,13 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
         Ok(inherited) => inherited,
         Err(error) => return give_up(&system_message(&error), &log),
     };
+    // The configuration has private keys: no core file may have them. Without the rights of the superuser a process that
+    // leaves none has no access to its own files below /proc.
+    if is_superuser()
+        && let Err(error) = set_dumpable(false)
+    {
+        return give_up(&system_message(&error), &log);
+    }
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use journal::Level;
 use net::channel::{Command, Reloads};
 use net::control::{self, Answer, ControlSocket, Request};
-use net::identity::is_superuser;
-use net::process::{self, Pid};
+use net::process::Pid;
 use net::signal::{Received, Signal, SignalQueue};
 use net::system_message;
 
@@ -140,11 +139,6 @@ impl Supervisor {
     /// # Errors
     /// The system fails in what cannot fail.
     pub(crate) fn run(mut self) -> io::Result<Role> {
-        // It reads private keys for the workers: no core file may have them. Without the rights of the superuser a process
-        // that leaves none has no access to its own files below /proc.
-        if is_superuser() {
-            process::set_dumpable(false)?;
-        }
         self.note_generation();
         loop {
             if let Some(task) = self.launch_due() {
