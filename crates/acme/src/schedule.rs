@@ -13,11 +13,11 @@ const PAUSES: [i64; 7] = [MINUTE, 5 * MINUTE, 20 * MINUTE, HOUR, 3 * HOUR, 6 * H
 /// The longest pause.
 const PAUSE_MAX: i64 = DAY;
 
-/// How many orders of an issuer begin in an hour. Let's Encrypt allows 300 in three hours.
+/// How many orders of one issuer may begin in an hour. Let's Encrypt allows 300 in three hours.
 const ORDERS_PER_HOUR: usize = 90;
 
-/// When a certificate that is valid between two times is renewed. The number spreads certificates that were issued at
-/// the same time over a twentieth of their lives.
+/// When a certificate that is valid between two times is renewed. `number` is any number that differs between certificates: it
+/// moves the time up to a twentieth of the life forward, so that certificates of the same age are not all renewed at once.
 pub(crate) fn renewal((begin, end): (i64, i64), number: u64) -> i64 {
     let life = end.saturating_sub(begin).max(0);
     let share = if life < SHORT_LIFE { life / 2 } else { life / 3 * 2 };
@@ -25,8 +25,8 @@ pub(crate) fn renewal((begin, end): (i64, i64), number: u64) -> i64 {
     begin.saturating_add(share).saturating_sub(spread)
 }
 
-/// When the next attempt is made after so many failures in a row, one at least. The pause is up to a quarter longer than
-/// planned, so that many certificates do not fail together again.
+/// When the next attempt is made after `failures` failures in a row, at least one. By `number`, as in [`renewal`], the pause is
+/// up to a quarter longer, so that many certificates do not fail together again.
 pub(crate) fn retry(now: i64, failures: u32, number: u64) -> i64 {
     let index = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX);
     let pause = PAUSES.get(index).copied().unwrap_or(PAUSE_MAX);
@@ -34,16 +34,16 @@ pub(crate) fn retry(now: i64, failures: u32, number: u64) -> i64 {
     now.saturating_add(pause + more)
 }
 
-/// How many orders of one issuer begin in an hour.
+/// Keeps the orders of one issuer below [`ORDERS_PER_HOUR`].
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     begun: Vec<i64>,
-    /// None begins between these two times, because the authority said so.
+    /// No order begins between these two times, because the authority said so.
     held: (i64, i64),
 }
 
 impl Limit {
-    /// When the next order may begin: not after `now` if it may begin at once.
+    /// When the next order may begin: `now` if it may begin at once.
     pub(crate) fn next(&self, now: i64) -> i64 {
         if (self.held.0..self.held.1).contains(&now) {
             return self.held.1;
@@ -55,14 +55,15 @@ impl Limit {
         }
     }
 
-    /// Holds all orders up, but for no longer than an hour: a limit may be that of one name.
+    /// Delays all orders until a time, but for an hour at most: the authority does not say whether its limit is for the account or
+    /// for one name, and other names should not wait for days.
     pub(crate) fn hold(&mut self, now: i64, until: i64) {
         self.held = (now, until.min(now.saturating_add(HOUR)));
     }
 
     /// Takes note of an order.
     pub(crate) fn count(&mut self, now: i64) {
-        // A time that lies ahead is one of a clock that was wrong.
+        // Times in the future were written while the clock was wrong.
         self.begun.retain(|&at| at > now - HOUR && at <= now);
         self.begun.push(now);
     }

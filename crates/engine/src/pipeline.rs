@@ -313,7 +313,7 @@ impl Flow {
     }
 
     fn find_location(&mut self) -> Option<Step> {
-        if let Some(location) = self.server.locations.behind_slash(&self.exchange.request.path) {
+        if let Some(location) = self.server.locations.slash_redirect(&self.exchange.request.path) {
             let location = Arc::clone(location);
             self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
             return Some(redirect::to_slash(&mut self.exchange, &location.name.text));

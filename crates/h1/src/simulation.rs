@@ -15,10 +15,10 @@ use crate::{BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress,
 /// How many streams are tried where nothing else is said.
 const RUNS: u64 = 20_000;
 
-/// The longest stream; heads have limits below it, too.
+/// The longest stream. `limits` makes heads with smaller limits, too.
 const STREAM_MAX: usize = 3_000;
 
-/// What streams are made of: alone, one after the other, and in parts.
+/// What streams are made of: one of these, several in a row, or parts of them.
 const STREAMS: [&str; 28] = [
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /a/../b%20c//d?e=f&g HTTP/1.1\r\nHost: example.com:8080\r\nAccept: */*\r\nX-Long: aaaaaaaaaaaaaaaaaaaaaaa\r\n\r\n",
@@ -50,10 +50,10 @@ const STREAMS: [&str; 28] = [
     "\x16\x03\x01\x02\0\x01\0\x01",
 ];
 
-/// How many of them, at the start, are right.
+/// How many of them, at the start, are accepted with the default limits.
 const RIGHT: usize = 14;
 
-/// A replacement.
+/// Texts that are put between bytes of a stream, or in their place.
 const TOKENS: [&str; 34] = [
     "\r\n",
     "\n",
@@ -187,7 +187,7 @@ struct Reader<'a> {
     body: Option<(BodyDecoder, bool)>,
     /// What arrived and was not used yet.
     buffer: Vec<u8>,
-    /// What was understood.
+    /// What was understood or refused, as a text to compare.
     told: String,
     over: bool,
 }

@@ -20,31 +20,33 @@ pub struct Location {
     pub scope: Arc<Scope>,
     /// The locations in it.
     pub inner: Locations,
-    /// What holds for methods that `limit_except` does not name.
+    /// The scope for methods that `limit_except` does not name.
     pub limited: Option<Limited>,
 }
 
-/// The scope for methods that `limit_except` does not name.
+/// The content of `limit_except`.
 pub struct Limited {
-    methods: Box<[Method]>,
+    /// The methods that it names. They keep the scope of the location.
+    spared: Box<[Method]>,
+    /// The scope of all other methods.
     scope: Arc<Scope>,
 }
 
 impl Limited {
     pub fn new(limit: &LimitExcept, scope: Arc<Scope>) -> Limited {
-        Limited { methods: limit.methods().into(), scope }
+        Limited { spared: limit.methods().into(), scope }
     }
 }
 
 impl Location {
     /// The scope for requests with this method.
     pub fn scope_for(&self, method: Method) -> &Arc<Scope> {
-        let spared = |limited: &Limited| {
-            let as_get = method == Method::Head && limited.methods.contains(&Method::Get);
-            as_get || limited.methods.contains(&method)
+        let is_spared = |limited: &Limited| {
+            let as_get = method == Method::Head && limited.spared.contains(&Method::Get);
+            as_get || limited.spared.contains(&method)
         };
         match &self.limited {
-            Some(limited) if !spared(limited) => &limited.scope,
+            Some(limited) if !is_spared(limited) => &limited.scope,
             _ => &self.scope,
         }
     }
@@ -58,20 +60,23 @@ pub struct Locations {
     patterns: Regexes,
     /// The locations of the patterns.
     matched: Vec<Arc<Location>>,
-    /// Locations that a path without their last slash is redirected to, by that path.
-    behind_slash: KeyedMap<Box<[u8]>, Arc<Location>>,
-    /// A bit for each length that those paths have.
-    lengths_behind_slash: u64,
-    /// Whether there are such locations inside of others here.
+    /// Locations `/a/` for which a request for `/a` is redirected to `/a/`, by `/a`.
+    slash_redirects: KeyedMap<Box<[u8]>, Arc<Location>>,
+    /// Bit `n % 64` is set if one of these paths has a length of `n` bytes.
+    slash_redirect_lengths: u64,
+    /// Whether locations inside of those here have such redirects.
     redirects_inside: bool,
 }
 
-/// Prefixes in order. Each knows the longest other one that it starts with, so that the longest
-/// prefix of a path is found from the last entry that is not after the path by going up.
+/// Prefixes, sorted. The parent of an entry is the longest other entry that is a prefix of it.
+///
+/// To find the longest prefix of a path, take the last entry that does not sort after the path, and follow the parents until
+/// one is a prefix of the path.
 #[derive(Default)]
 struct Prefixes {
+    /// Each entry with the index of its parent.
     entries: Vec<(Arc<Location>, Option<usize>)>,
-    /// The first bytes of each text, as a number of the same order.
+    /// The first bytes of each text, as numbers that sort as the texts do.
     beginnings: Vec<u64>,
 }
 
@@ -86,8 +91,8 @@ impl Locations {
             if location.scope.policy.redirects.to_slash
                 && let Some(path) = location.name.text.strip_suffix(b"/")
             {
-                sorted.behind_slash.insert(path.into(), Arc::clone(&location));
-                sorted.lengths_behind_slash |= length_bit(path);
+                sorted.slash_redirects.insert(path.into(), Arc::clone(&location));
+                sorted.slash_redirect_lengths |= length_bit(path);
             }
             match (location.name.kind, regex) {
                 (LocationKind::Exact, _) => {
@@ -105,8 +110,11 @@ impl Locations {
         sorted
     }
 
-    /// The location for a path: an exact one, else the longest prefix, unless a pattern matches and
-    /// that prefix does not forbid patterns; inside of what was found the same again.
+    /// The location for a path.
+    ///
+    /// An exact location comes first. Otherwise the search goes on inside of the longest prefix, which is the result if
+    /// nothing is found there. The first pattern of this level that matches replaces a result that is a prefix, unless the
+    /// longest prefix of this level has `^~`; then the search goes on inside of the pattern's location.
     ///
     /// # Errors
     /// [`TooManySteps`] where a pattern gave up.
@@ -117,10 +125,9 @@ impl Locations {
         })
     }
 
-    /// The location whose text is the path and a slash, where such a path is redirected to it and no other
-    /// location has the path itself.
-    pub fn behind_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
-        let may_be_here = self.lengths_behind_slash & length_bit(path) != 0;
+    /// The location `/a/` for the path `/a`, if the path is redirected to it and no other location has the path itself.
+    pub fn slash_redirect(&self, path: &[u8]) -> Option<&Arc<Location>> {
+        let may_be_here = self.slash_redirect_lengths & length_bit(path) != 0;
         if !(may_be_here || self.redirects_inside) || self.exact.contains_key(path) {
             return None;
         }
@@ -128,12 +135,12 @@ impl Locations {
         if longest.is_some_and(|longest| *longest.name.text == *path) {
             return None;
         }
-        self.behind_slash.get(path).or_else(|| longest?.inner.behind_slash(path))
+        self.slash_redirects.get(path).or_else(|| longest?.inner.slash_redirect(path))
     }
 
-    /// Whether any location here or deeper is redirected to.
+    /// Whether any location here or deeper has such a redirect.
     fn redirects(&self) -> bool {
-        self.lengths_behind_slash != 0 || self.redirects_inside
+        self.slash_redirect_lengths != 0 || self.redirects_inside
     }
 
     fn search(&self, exchange: &Exchange, path: &[u8]) -> Result<Found<'_>, TooManySteps> {

@@ -61,7 +61,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         fields
     }
 
-    /// Describes the answer, whose fields are these, as the response.
+    /// Sets status, headers and length of the response to those of the answer, which has these headers.
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut Self::Dialogue, fields: &Fields);
 
     /// The words after the answer's status.
@@ -91,7 +91,8 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         false
     }
 
-    /// Whether the content of the answer is passed on; else how many bytes of it are known to have come.
+    /// `Ok` if the content of the answer is passed on. Otherwise `Err`, with the number of its bytes that have arrived if they
+    /// count.
     fn has_content(&self, exchange: &Exchange, dialogue: &Self::Dialogue) -> Result<(), Option<usize>> {
         let _ = (exchange, dialogue);
         Ok(())

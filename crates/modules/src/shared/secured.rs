@@ -5,13 +5,14 @@ use contract::{Exchange, Template, View};
 use std::sync::{Arc, OnceLock};
 use upstream::{ClientTls, Secured, TlsOptions};
 
-/// How the servers of one directive are spoken to over TLS. The files are read once, by the first scope that needs
-/// them: a later one may be compiled where they cannot be read.
+/// The TLS policy that all scopes of one directive share. The first scope makes it, and reads the files. Later scopes may
+/// be compiled in a worker, which cannot read root's keys.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Policies(Arc<OnceLock<Arc<ClientTls>>>);
+pub(crate) struct SharedPolicy(Arc<OnceLock<Arc<ClientTls>>>);
 
-impl Policies {
-    /// The policy of a scope, with the protocol that servers are offered (ALPN), if any.
+impl SharedPolicy {
+    /// The shared policy. The first call makes it from the options of its scope, and from the protocol that servers are
+    /// offered (ALPN), if any. Later calls get the same policy, whatever their arguments are.
     pub(crate) fn of(
         &self,
         view: &View<'_>,

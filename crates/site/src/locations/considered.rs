@@ -5,8 +5,8 @@ use contract::{Event, LocationKind, Regex};
 use std::sync::Arc;
 
 impl Locations {
-    /// All locations that were not chosen, in the order in which they were written, each with the reason; those
-    /// inside of others as far as these came into question.
+    /// All locations that were not chosen, in the order in which they were written, each with the reason. Locations inside
+    /// of another one are listed only if that one matches and can be searched.
     pub fn considered(&self, path: &[u8], chosen: Option<&Arc<Location>>) -> Vec<Event> {
         let mut events = Vec::new();
         self.consider(path, chosen, &mut events);
@@ -17,13 +17,19 @@ impl Locations {
         let mut all = self.all();
         all.sort_by_key(|(location, _)| (location.place.file.0, location.place.start));
         let longest = self.prefixes.longest(path);
+        // The location of this level that was chosen, or that leads to it.
+        let leads = |location: &Location| chosen.is_some_and(|chosen| location.contains(chosen));
+        let winner = all.iter().map(|(location, _)| *location);
+        let winner =
+            winner.into_iter().find(|it| chosen.is_some_and(|chosen| Arc::ptr_eq(chosen, it)) || leads(it));
         for (location, regex) in all {
             let matches = location.holds(path, regex);
             let is_longest = longest.is_some_and(|longest| Arc::ptr_eq(longest, location));
             let is_chosen = chosen.is_some_and(|chosen| Arc::ptr_eq(chosen, location));
             if !is_chosen {
                 let reason = match matches {
-                    true => outranked(location, chosen, is_longest),
+                    true if leads(location) => "matches, and so does the one inside of it",
+                    true => outranked(location, winner.or(chosen), is_longest),
                     false => "does not match",
                 };
                 let event = Event::new("location", reason).at(Some(location.place));
@@ -59,18 +65,15 @@ impl Location {
     }
 }
 
-/// Why a location that matches is not the one.
-fn outranked(location: &Location, chosen: Option<&Arc<Location>>, is_longest: bool) -> &'static str {
-    let Some(chosen) = chosen else { return "is not chosen" };
-    if location.contains(chosen) {
-        return "matches, and so does the one inside of it";
-    }
-    match (location.name.kind, chosen.name.kind) {
-        (_, LocationKind::Exact) => "matches, but the whole path has its own location",
+/// Why a location that matches is not the one. The winner is the location that was preferred to it.
+fn outranked(location: &Location, winner: Option<&Arc<Location>>, is_longest: bool) -> &'static str {
+    let Some(winner) = winner else { return "matches, but no location was chosen" };
+    match (location.name.kind, winner.name.kind) {
+        (_, LocationKind::Exact) => "matches, but an exact location (=) goes first",
         (LocationKind::Regex, LocationKind::Regex) => "would match, but an earlier pattern does",
         (LocationKind::Regex, LocationKind::PrefixOnly) => "is not tried: the longest prefix says ^~",
-        (LocationKind::Regex, _) => "is not tried",
-        (_, LocationKind::Regex) if is_longest => "is the longest prefix, but a pattern matches",
+        (LocationKind::Regex, _) => "is not tried: a location inside of the longest prefix goes first",
+        (_, LocationKind::Regex) if is_longest => "is the longest prefix of its level, but a pattern matches",
         _ => "matches, but there is a longer prefix",
     }
 }
@@ -98,8 +101,8 @@ mod tests {
             considered(server, "/a/b.c"),
             [
                 "/: matches, but there is a longer prefix",
-                "/a: is the longest prefix, but a pattern matches",
-                "/a/b: is the longest prefix, but a pattern matches",
+                "/a: is the longest prefix of its level, but a pattern matches",
+                "/a/b: is the longest prefix of its level, but a pattern matches",
                 "in: does not match",
                 "/x.c: does not match",
                 "c$: would match, but an earlier pattern does",
@@ -112,7 +115,18 @@ mod tests {
         );
         assert_eq!(considered(server, "/s.c")[3], "\\.c$: is not tried: the longest prefix says ^~");
         let exact = considered(server, "/x.c");
-        assert_eq!(exact[0], "/: matches, but the whole path has its own location");
-        assert_eq!(exact[2], "\\.c$: matches, but the whole path has its own location");
+        assert_eq!(exact[0], "/: matches, but an exact location (=) goes first");
+        assert_eq!(exact[2], "\\.c$: matches, but an exact location (=) goes first");
+    }
+
+    #[test]
+    fn patterns_that_are_not_tried_have_a_reason() {
+        let forbidden = "location ^~ /a { location /a/b {} } location ~ c {}";
+        assert_eq!(considered(forbidden, "/a/b.c")[1], "c: is not tried: the longest prefix says ^~");
+        let earlier = "location ~ ^/a { location ~ b {} } location ~ c$ {}";
+        assert_eq!(considered(earlier, "/a/b.c")[1], "c$: would match, but an earlier pattern does");
+        let exact = "location /a { location = /a/b.c {} } location ~ c$ {}";
+        let reason = "c$: is not tried: a location inside of the longest prefix goes first";
+        assert_eq!(considered(exact, "/a/b.c")[1], reason);
     }
 }

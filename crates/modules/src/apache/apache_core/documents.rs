@@ -22,7 +22,7 @@ pub(crate) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     status: Status,
-    /// None is the server's own page.
+    /// `None` for the server's own page (`default`).
     page: Option<ErrorPage>,
 }
 
@@ -32,27 +32,28 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
         .filter(|code| (400..600).contains(code))
         .ok_or_else(|| args.error("needs a status from 400 to 599 as its first argument"))?;
     let words: Vec<&[u8]> = args.words().iter().skip(1).map(|word| &*word.text).collect();
-    let target = words.join(&b' ');
+    let replacement = words.join(&b' ');
     let status = Status(status);
-    if target.eq_ignore_ascii_case(b"default") {
+    if replacement.eq_ignore_ascii_case(b"default") {
         return Ok(Document { status, page: None });
     }
-    let is_text = !target.starts_with(b"/") && !is_url(&target);
-    let text = Arc::new(Text::parse(args, loading, &target)?);
-    let target = match text.constant() {
-        Some(target) => Template::literal(target),
-        // If the expression takes too long, the budget ends it, and the target or the text is empty.
+    // Otherwise it is a path or a URL.
+    let is_page_text = !replacement.starts_with(b"/") && !is_url(&replacement);
+    let expression = Arc::new(Text::parse(args, loading, &replacement)?);
+    let replacement = match expression.constant() {
+        Some(constant) => Template::literal(constant),
+        // If the expression takes too long, the budget ends it, and the path, the URL or the text is empty.
         None => Template::made(Made(Arc::new(move |exchange| {
-            text.value(exchange, &Budget::of(exchange)).unwrap_or_default()
+            expression.value(exchange, &Budget::of(exchange)).unwrap_or_default()
         }))),
     };
     let page = ErrorPage {
         statuses: Box::new([status]),
         answer: ErrorAnswer::Original,
-        target,
-        is_text,
+        target: replacement,
+        is_text: is_page_text,
         is_public: true,
-        // Only the main configuration has a `place`.
+        // Messages about the page point to a `place`. Only the main configuration has one.
         place: None,
     };
     Ok(Document { status, page: Some(page) })

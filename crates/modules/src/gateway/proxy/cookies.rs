@@ -135,8 +135,12 @@ impl Cookies {
         for field in fields.iter() {
             let cookie = if field.is("Set-Cookie") { self.rewrite(exchange, field.value) } else { None };
             if rewritten.push(field.name, cookie.as_deref().unwrap_or(field.value)).is_err() {
-                exchange
-                    .log(Level::Error, "a rewritten cookie of the upstream's response cannot be passed on");
+                let name = String::from_utf8_lossy(field.name);
+                let why = "its rewritten value has bytes that a header must not have";
+                exchange.log(
+                    Level::Error,
+                    &format!("header \"{name}\" of the upstream's response is dropped: {why}"),
+                );
             }
         }
         Rc::new(rewritten)

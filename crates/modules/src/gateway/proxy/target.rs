@@ -1,7 +1,7 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
 use crate::gateway::resolver::{self, Finder};
-use crate::shared::secured::Policies;
+use crate::shared::secured::SharedPolicy;
 use ::upstream::{ClientTls, Group, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
@@ -17,7 +17,7 @@ pub struct Pass {
     pub(super) text: Box<[u8]>,
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
-    policies: Policies,
+    policy: SharedPolicy,
     family: Family,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
         let template = Some(loading.template(word)?);
-        return Ok(Pass { text, template, policies: Policies::default(), family: Family::Http });
+        return Ok(Pass { text, template, policy: SharedPolicy::default(), family: Family::Http });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     let (scheme, rest) = Family::Http.split(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
@@ -83,16 +83,16 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
                 .to_owned(),
         ));
     }
-    Ok(Pass { text, template: None, policies: Policies::default(), family: Family::Http })
+    Ok(Pass { text, template: None, policy: SharedPolicy::default(), family: Family::Http })
 }
 
 /// The value of `grpc_pass`, which has no URI.
 pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
     let (word, family) = (args.word(0)?, Family::Grpc);
-    let (text, policies) = (word.text.clone(), Policies::default());
+    let (text, policy) = (word.text.clone(), SharedPolicy::default());
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        return Ok(Pass { text, template: Some(loading.template(word)?), policies, family });
+        return Ok(Pass { text, template: Some(loading.template(word)?), policy, family });
     }
     let error = |message: &str| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     let (scheme, rest) = family.split(&text).ok_or_else(|| error(BAD_SCHEME))?;
@@ -100,7 +100,7 @@ pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass,
     if !uri.is_empty() {
         return Err(error(NO_URI).hint("remove the path after the host: the request keeps its URI"));
     }
-    Ok(Pass { text, template: None, policies, family })
+    Ok(Pass { text, template: None, policy, family })
 }
 
 const NO_URI: &str = "URI part is not allowed in \"grpc_pass\"";
@@ -195,7 +195,7 @@ impl Pass {
     ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let is_clear = self.family.split(&self.text).is_some_and(|(scheme, _)| !scheme.is_secure());
         let may_be_secure = self.is_dynamic() || !is_clear;
-        may_be_secure.then(|| self.policies.of(view, options, protocol)).transpose()
+        may_be_secure.then(|| self.policy.of(view, options, protocol)).transpose()
     }
 
     /// Whether it contains variables.

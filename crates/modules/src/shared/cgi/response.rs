@@ -13,7 +13,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) head: &'a Head,
     /// The length of the content, where the head announces it.
     pub(crate) length: Option<u64>,
-    /// The media type of the answer, or of one before.
+    /// The media type of the last answer. It is reused if this answer has the same.
     pub(crate) media_type: &'a mut Bytes,
 }
 
@@ -44,7 +44,8 @@ pub(crate) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
     length.map(Some).ok_or_else(invalid)
 }
 
-/// Sets the response's head.
+/// Sets status, headers and length of the response from the answer, and from `fields`, which are the answer's headers as
+/// they are to be passed on.
 pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Answer<'_>, fields: &Fields) {
     let Answer { head, length, media_type: before } = answer;
     exchange.wire.relayed = true;
@@ -52,8 +53,8 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
     let response = &mut exchange.response;
     (response.status, response.reason) = (head.status, reason);
     response.content_length = length;
-    let mut all_passed = true;
     let mut counting = Counting::default();
+    let mut too_long = None;
     for field in fields.iter() {
         let kind = Kind::of(&field);
         if !counting.counts(kind) || kind == Kind::Own || settings.hidden.has_field(kind, &field) {
@@ -62,24 +63,27 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
         if kind == Kind::ContentType {
             response.content_type = media_type(field.value, before);
         } else {
-            all_passed &= response.fields.push_checked(&field).is_ok();
+            too_long = response.fields.push_checked(&field).err().map(|_| field.name).or(too_long);
         }
     }
-    if !all_passed {
-        exchange.log(Level::Error, "a field of the application's response cannot be passed on");
+    if let Some(name) = too_long {
+        let name = String::from_utf8_lossy(name);
+        let message =
+            format!("header \"{name}\" of the application's response is dropped: all headers are too long");
+        exchange.log(Level::Error, &message);
     }
 }
 
-/// Whether the answer has content that is passed on; else how many bytes of it are known to have come, of which so many
-/// came with the head.
+/// `Ok` if the answer has content that is passed on. Otherwise (HEAD, 204, 304 …) `Err`, with the number of bytes that arrived
+/// behind the head (`held`), or with `None` if such bytes do not count.
 pub(crate) fn has_content(exchange: &Exchange, head: &Head, held: usize) -> Result<(), Option<usize>> {
     let is_head = exchange.request.method == Method::Head;
     if !is_head && !head.status.is_bodiless() {
         return Ok(());
     }
-    // nginx takes one with words for one that may have content.
-    let has_words = !is_head && exchange.response.reason().is_some();
-    Err(has_words.then_some(held))
+    // nginx treats a 204 or 304 as one that may have content if its status line has a reason phrase.
+    let has_reason = !is_head && exchange.response.reason().is_some();
+    Err(has_reason.then_some(held))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, after a scheme where there is one.
 
 use crate::gateway::resolver::{self, Finder};
-use crate::shared::secured::Policies;
+use crate::shared::secured::SharedPolicy;
 use conf::value::{self, Address, Host, ValueError};
 use conf::{Diagnostic, Word};
 use contract::{Args, Exchange, Loading, Template, View};
@@ -32,7 +32,7 @@ pub struct Pass {
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
     schemes: Schemes,
-    policies: Policies,
+    policy: SharedPolicy,
 }
 
 /// The servers of a scope's requests.
@@ -79,7 +79,7 @@ pub(crate) fn parse_word(
         }
         Some(_) => crate::shared::trust::warn_of_choice(args, loading),
     }
-    Ok(Pass { text: word.text.clone(), template, schemes, policies: Policies::default() })
+    Ok(Pass { text: word.text.clone(), template, schemes, policy: SharedPolicy::default() })
 }
 
 impl Pass {
@@ -100,7 +100,7 @@ impl Pass {
         options: &TlsOptions,
     ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let may_be_secure = self.template.is_some() || split(&self.text, self.schemes).0.is_secure;
-        may_be_secure.then(|| self.policies.of(view, options, None)).transpose()
+        may_be_secure.then(|| self.policy.of(view, options, None)).transpose()
     }
 
     /// The servers, as far as they are known before a request comes.
