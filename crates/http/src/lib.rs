@@ -27,7 +27,7 @@ pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
 pub use fields::{Field, Fields, InvalidField, breaks_framing};
 pub use memo::{HeadMemo, HeadText, Places};
 pub use method::Method;
-pub use number::write_number;
+pub use number::{write_hexadecimal, write_number};
 pub use request::RequestHead;
 pub use response::ResponseHead;
 pub use status::Status;

@@ -13,9 +13,24 @@ pub fn write_number(number: u64, digits: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[start..]);
 }
 
+/// Appends a number in hexadecimal digits, in lower case.
+pub fn write_hexadecimal(number: u64, out: &mut Vec<u8>) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    out.extend((0..digits).rev().map(|digit| b"0123456789abcdef"[(number >> (digit * 4) & 15) as usize]));
+}
+
 #[cfg(test)]
 mod tests {
-    use super::write_number;
+    use super::{write_hexadecimal, write_number};
+
+    #[test]
+    fn hexadecimal_digits() {
+        for number in [0, 1, 15, 16, 0xabc, 0x1000, u64::MAX, 1 << 60] {
+            let mut text = Vec::new();
+            write_hexadecimal(number, &mut text);
+            assert_eq!(text, format!("{number:x}").as_bytes());
+        }
+    }
 
     #[test]
     fn as_the_standard_library_writes_them() {

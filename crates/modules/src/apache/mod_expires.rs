@@ -45,10 +45,10 @@
 //! ```
 
 use crate::shared::apache::{in_all_files, in_file, values};
+use crate::transform::headers::expires::date_text;
 use conf::{Arity, Diagnostic, Word, value};
 use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use journal::clock::Time;
-use std::io::Write;
 
 /// When content is stale.
 pub static MODULE: Module = Module {
@@ -171,16 +171,17 @@ impl Filter for Expires {
         };
         let expires = from.saturating_add(age.seconds);
         let fields = &mut exchange.response.fields;
-        let mut control = Vec::with_capacity(32);
+        let mut control = Vec::with_capacity(64);
         if let Some(present) = fields.get("cache-control") {
             control.extend_from_slice(present);
             control.extend_from_slice(b", ");
         }
-        // A vector takes any text.
-        let _ = write!(control, "max-age={}", expires.saturating_sub(now));
+        let age = expires.saturating_sub(now);
+        control.extend_from_slice(if age < 0 { b"max-age=-" } else { b"max-age=" });
+        http::write_number(age.unsigned_abs(), 1, &mut control);
         // What was there was a field already; all else is digits and letters.
         let _ = fields.set("Cache-Control", &control);
-        let _ = fields.set("Expires", http::format_date(expires).as_bytes());
+        let _ = fields.set("Expires", &date_text(expires));
         body
     }
 }

@@ -5,10 +5,11 @@ use super::text::{Context, Match, Text};
 use crate::shared::apache::bounded::{Failure, find};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{pattern, variables};
-use conf::value::Pattern;
+use conf::value::{Captures, Pattern};
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading, Spent};
 use std::cmp::Ordering;
+use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
@@ -68,19 +69,19 @@ impl Condition {
 
     /// Whether it holds; what its pattern captures is kept in `found`.
     pub(super) fn holds(&self, context: &Context<'_>, found: &mut Option<Match>) -> Result<bool, Failure> {
-        let subject = self.text.evaluate(context)?;
+        let subject = self.text.value(context)?;
         let holds = match &self.test {
             Test::Pattern(pattern) => {
-                let mut found_here = Match { subject, ..Match::default() };
-                let matched = find(pattern, &found_here.subject, &mut found_here.captures, context.budget)?;
+                let mut captures = Captures::default();
+                let matched = find(pattern, &subject, &mut captures, context.budget)?;
                 if matched && !self.negated {
-                    *found = Some(found_here);
+                    *found = Some(Match { subject: subject.into_owned(), captures });
                 }
                 matched
             }
             Test::Expression(expression) => expression.holds(context.exchange, context.budget)?,
             Test::Equal(text) if self.ignore_case => subject.eq_ignore_ascii_case(text),
-            Test::Equal(text) => subject == **text,
+            Test::Equal(text) => *subject == **text,
             // As in Apache a longer text is greater.
             Test::Compare(wanted, text) => {
                 wanted.contains(&subject.len().cmp(&text.len()).then_with(|| subject[..].cmp(text)))
@@ -143,11 +144,7 @@ fn comparison(a: u8, b: u8) -> Option<&'static [Ordering]> {
 
 impl Test {
     fn of_file(&self, path: &[u8], context: &Context<'_>) -> Result<bool, Spent> {
-        let metadata = match self {
-            Test::Link => variables::link_metadata(path, context.budget)?,
-            _ => variables::metadata(context.exchange, path, context.budget)?,
-        };
-        Ok(metadata.is_some_and(|metadata| match self {
+        let holds = |metadata: &Metadata| match self {
             Test::File => metadata.is_file(),
             Test::Accessible => true,
             Test::Directory => metadata.is_dir(),
@@ -160,6 +157,11 @@ impl Test {
             | Test::Compare(..)
             | Test::Number(..)
             | Test::Url => false,
-        }))
+        };
+        let found = match self {
+            Test::Link => variables::link_metadata(path, context.budget)?.as_ref().map(holds),
+            _ => variables::with_metadata(context.exchange, path, context.budget, holds)?,
+        };
+        Ok(found.unwrap_or(false))
     }
 }

@@ -6,6 +6,7 @@ use crate::shared::apache::wrong;
 use conf::value::Captures;
 use conf::{Diagnostic, Word};
 use contract::{Args, Budget, Exchange};
+use std::borrow::Cow;
 
 /// What a pattern captured, and out of what.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +117,18 @@ impl Text {
             rest = after;
         }
         parts.push(Part::Literal(literal));
+        parts.retain(|part| !matches!(part, Part::Literal(text) if text.is_empty()));
         Ok(Text { parts })
+    }
+
+    /// The text, which is not copied where it is the path of the request's file.
+    pub(super) fn value<'c>(&self, context: &Context<'c>) -> Result<Cow<'c, [u8]>, Failure> {
+        let [Part::Variable(Variable::Filename)] = &self.parts[..] else {
+            return self.evaluate(context).map(Cow::Owned);
+        };
+        let path = Variable::filename(context)?;
+        context.budget.step(path.len())?;
+        Ok(Cow::Borrowed(path))
     }
 
     pub(super) fn evaluate(&self, context: &Context<'_>) -> Result<Vec<u8>, Failure> {

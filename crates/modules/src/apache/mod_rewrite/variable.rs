@@ -42,15 +42,20 @@ impl Variable {
         }
     }
 
+    /// The value of `REQUEST_FILENAME`.
+    pub(super) fn filename<'c>(context: &Context<'c>) -> Result<&'c [u8], Spent> {
+        Ok(match context.path_info {
+            Some(_) => context.filename,
+            None => &context.filename[..file_end(context)?],
+        })
+    }
+
     pub(super) fn value(&self, context: &Context<'_>) -> Result<Vec<u8>, Spent> {
         let exchange = context.exchange;
         Ok(match self {
             Variable::Field(name) => variables::request_field(exchange, name).unwrap_or_default(),
             Variable::Environment(name) => environment::get(exchange, name).unwrap_or_default().into(),
-            Variable::Filename => match context.path_info {
-                Some(_) => context.filename.to_vec(),
-                None => context.filename[..file_end(context)?].to_vec(),
-            },
+            Variable::Filename => Variable::filename(context)?.to_vec(),
             Variable::PathInfo => match context.path_info {
                 Some(info) => info.to_vec(),
                 None => context.filename[file_end(context)?..].to_vec(),

@@ -179,5 +179,11 @@ fn read(file: &File, length: u64) -> io::Result<Bytes> {
 }
 
 fn tag_of(identity: &FileIdentity) -> Bytes {
-    format!("\"{:x}-{:x}\"", identity.modified(), identity.size()).into()
+    let mut tag = Vec::with_capacity(64);
+    tag.push(b'"');
+    http::write_hexadecimal(identity.modified().cast_unsigned(), &mut tag);
+    tag.push(b'-');
+    http::write_hexadecimal(identity.size(), &mut tag);
+    tag.push(b'"');
+    tag.into()
 }

@@ -125,11 +125,21 @@ pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
 /// What is at a path, if anything is. The server knows it of the request's own file already; else the budget pays for
 /// the call of the file system.
 pub(crate) fn metadata(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<Option<Metadata>, Spent> {
+    with_metadata(exchange, path, budget, Metadata::clone)
+}
+
+/// As [`metadata`], of which a function takes what it needs.
+pub(crate) fn with_metadata<T>(
+    exchange: &Exchange,
+    path: &[u8],
+    budget: &Budget,
+    take: impl FnOnce(&Metadata) -> T,
+) -> Result<Option<T>, Spent> {
     if let Some(status) = own_file(exchange, path) {
-        return Ok(status.metadata.clone());
+        return Ok(status.metadata.as_ref().map(take));
     }
     budget.step(path.len())?;
-    Ok(fs::metadata(OsStr::from_bytes(path)).ok())
+    Ok(fs::metadata(OsStr::from_bytes(path)).ok().as_ref().map(take))
 }
 
 /// What is known of the request's own file, if this is its path.
@@ -147,7 +157,7 @@ pub(crate) fn link_metadata(path: &[u8], budget: &Budget) -> Result<Option<Metad
 /// there ends with the first segment that is missing.
 pub(crate) fn file_end(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<usize, Spent> {
     let mut end = path.len();
-    if metadata(exchange, path, budget)?.is_some() {
+    if with_metadata(exchange, path, budget, |_| ())?.is_some() {
         return Ok(end);
     }
     loop {
@@ -155,9 +165,9 @@ pub(crate) fn file_end(exchange: &Exchange, path: &[u8], budget: &Budget) -> Res
         if parent == 0 {
             return Ok(end);
         }
-        match metadata(exchange, &path[..parent], budget)? {
-            Some(metadata) if metadata.is_dir() => return Ok(end),
-            Some(_) => return Ok(parent),
+        match with_metadata(exchange, &path[..parent], budget, Metadata::is_dir)? {
+            Some(true) => return Ok(end),
+            Some(false) => return Ok(parent),
             None => end = parent,
         }
     }
@@ -166,7 +176,7 @@ pub(crate) fn file_end(exchange: &Exchange, path: &[u8], budget: &Budget) -> Res
 /// Whether there is no file at a path, nor one on the way that the rest of the path is meant for.
 pub(crate) fn is_missing(exchange: &Exchange, path: &[u8], budget: &Budget) -> Result<bool, Spent> {
     let end = file_end(exchange, path, budget)?;
-    Ok(metadata(exchange, &path[..end], budget)?.is_none())
+    Ok(with_metadata(exchange, &path[..end], budget, |_| ())?.is_none())
 }
 
 /// A number at the start of a text, or zero. One that is too large is the nearest that is not.

@@ -160,7 +160,7 @@ fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
 }
 
 /// The date of a second, which is most often the one that was asked for last.
-fn date_text(seconds: i64) -> [u8; http::HTTP_DATE_LENGTH] {
+pub(crate) fn date_text(seconds: i64) -> [u8; http::HTTP_DATE_LENGTH] {
     thread_local! {
         static LATEST: Cell<Option<(i64, [u8; http::HTTP_DATE_LENGTH])>> = const { Cell::new(None) };
     }

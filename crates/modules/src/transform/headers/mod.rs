@@ -68,7 +68,7 @@
 //! Cache-Control: no-cache
 //! ```
 
-mod expires;
+pub(crate) mod expires;
 
 use crate::shared::scratch::with_scratch;
 use bytes::Bytes;
