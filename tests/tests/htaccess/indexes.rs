@@ -119,8 +119,9 @@ fn methods_of_files() {
     let methods = ["POST", "OPTIONS", "PUT", "DELETE", "PATCH", "PROPFIND"];
     let requests: Vec<String> =
         paths.iter().flat_map(|path| methods.map(|method| format!("{method} {path}"))).collect();
-    agree_with_host(
-        &[(".htaccess", "Header set X-A b\n")],
-        &requests.iter().map(String::as_str).collect::<Vec<_>>(),
-    );
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_with_host(&[(".htaccess", "Header set X-A b\n")], &requests);
+    // Where there could be a file with settings, methods are answered alike.
+    agree_with_host(&[], &requests);
+    agree_with_host(&[("other/.htaccess", "Header set X-A b\n")], &requests);
 }

@@ -42,6 +42,7 @@
 //! ```
 
 use crate::apache::apache_core::content;
+use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::logging::error_log::logs_missing;
@@ -104,7 +105,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let fallback = mod_dir::fallback(view);
     let negotiates = content::negotiates(view);
     let (redirect, files) = (mod_dir::index_redirect(view), Files::of(view));
-    let index = Index { names: names.into(), is_public, is_overlaid, negotiates, redirect, fallback, files };
+    let takes_all_methods = view.get(&HTACCESS).copied().unwrap_or(false);
+    let names = names.into();
+    let index =
+        Index { names, is_public, is_overlaid, takes_all_methods, negotiates, redirect, fallback, files };
     builder.handle(Phase::Content, index);
     Ok(())
 }
@@ -123,6 +127,8 @@ struct Index {
     is_public: bool,
     /// Whether such a file is there at all. It may refuse an index, and Apache then tries the next name.
     is_overlaid: bool,
+    /// Whether methods are answered as by Apache: such files count, even if there are none.
+    takes_all_methods: bool,
     /// Whether a name that is missing may have other forms: `Options +MultiViews`.
     negotiates: bool,
     /// The status with which the client is redirected to the index: `DirectoryIndexRedirect`.
@@ -141,7 +147,7 @@ struct Name {
 impl Handler for Index {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let is_ours = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
-        if !(is_ours || self.is_overlaid) || !exchange.request.path.ends_with(b"/") {
+        if !(is_ours || self.takes_all_methods) || !exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
         let search = if self.is_overlaid { Search::of(exchange) } else { None };

@@ -1,7 +1,7 @@
 //! Serves files.
 //!
 //! The file is the one to which `root` or `alias` maps the URI. Only GET and HEAD are allowed; other methods get
-//! 405. A directory without a slash at the end is redirected to its name with the slash. A directory without an
+//! 405. With `htaccess on`, POST gets the file, and OPTIONS the allowed methods, as in Apache. A directory without a slash at the end is redirected to its name with the slash. A directory without an
 //! index file and without a listing gets 403.
 //!
 //! The media type follows from the extension (`types`), and the entity tag from the file's time and size (`etag`).
@@ -59,11 +59,12 @@
 //! HTTP/1.1 405 Not Allowed
 //! ```
 
+use crate::apache::htaccess::HTACCESS;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::logging::error_log::logs_missing;
 use crate::shared::apache::methods;
 use crate::shared::files;
-use conf::{Contexts, Diagnostic};
+use conf::Diagnostic;
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status, escape};
 use journal::Level;
@@ -75,14 +76,14 @@ pub static MODULE: Module =
     Module { name: "static_files", directives: &[], variables: &[], compile: Some(compile) };
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let is_overlaid = view.context() == Contexts::HTACCESS;
+    let is_overlaid = view.get(&HTACCESS).copied().unwrap_or(false);
     builder.handle(Phase::Content, StaticFiles { files: Files::of(view), is_overlaid });
     Ok(())
 }
 
 struct StaticFiles {
     files: Files,
-    /// Whether `.htaccess` files count. Methods are answered as by Apache then.
+    /// Whether `.htaccess` files count, even if there are none. Methods are answered as by Apache then.
     is_overlaid: bool,
 }
 
