@@ -1,5 +1,6 @@
 //! Whatever Apache answers by a `.htaccess` file is what Fulmar has to answer.
 
+mod changes;
 mod closed;
 mod digest;
 mod expressions;

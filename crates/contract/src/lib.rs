@@ -52,7 +52,7 @@ pub use exchange::{Exchange, Replaced, Request, RequestBody, RequestLog, Streami
 pub use filter::Filter;
 pub use http::hash;
 pub use identity::Identity;
-pub use loading::{Loading, Methods};
+pub use loading::{Loading, Look, Methods};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
 pub use origin::{Kept, Origin};

@@ -25,6 +25,9 @@ impl Methods {
     }
 }
 
+/// Whether there is a file at a path; `None` where a `.htaccess` file may not find out.
+pub type Look = dyn Fn(&Path) -> Option<bool> + Send + Sync;
+
 /// What a directive's `parse` may use besides its own arguments.
 pub struct Loading {
     /// The prefix (`-p`): what relative paths of logs, roots and the pid file start from.
@@ -39,6 +42,8 @@ pub struct Loading {
     pub location: Option<LocationName>,
     /// The directory of the `.htaccess` file that is being read, with a slash at its end.
     pub directory: Option<Box<[u8]>>,
+    /// Looks for the files that sections of `.htaccess` files depend on.
+    pub look: Option<Box<Look>>,
     /// Where files come from, and what the configuration before this one left.
     pub origin: Arc<Origin>,
     /// The port of a server that names none.
@@ -67,6 +72,7 @@ impl Loading {
             logs: LogFiles::default(),
             location: None,
             directory: None,
+            look: None,
             origin: Arc::default(),
             default_port: 80,
             directories: Vec::new(),

@@ -4,6 +4,7 @@
 mod cache;
 mod chain;
 mod files;
+mod looked;
 mod memory;
 mod store;
 mod survey;

@@ -106,7 +106,7 @@ fn actions() {
 }
 
 /// The status and the entity tag.
-fn tagged(response: &Response, _: u16) -> String {
+pub(super) fn tagged(response: &Response, _: u16) -> String {
     format!("{} {}", response.status, response.field("ETag").unwrap_or("none"))
 }
 
@@ -125,8 +125,22 @@ fn parts_of_entity_tags() {
         "FileETag -MTime -Size\n",
         "FileETag -MTime\n",
         "FileETag None\nFileETag +INode\n",
+        "FileETag Digest\n",
+        "FileETag Size Digest INode\n",
+        "FileETag +Digest\n",
+        "FileETag -Digest\n",
+        "FileETag All\nFileETag +Digest\n",
+        "FileETag None\nFileETag +Digest\n",
+        "FileETag INode\nFileETag +Size\n",
+        "FileETag +Size\nFileETag INode\n",
+        "FileETag INode +Size\n",
+        "FileETag None +INode\n",
+        "FileETag All\nFileETag -INode\n",
+        "FileETag Digest None\n",
+        "FileETag None Digest\n",
     ];
-    let inner = ["FileETag +INode\n", "FileETag -Size\n", "FileETag INode\n", "FileETag +Size -INode\n"];
+    let inner =
+        ["FileETag +INode\n", "FileETag -Size\n", "FileETag INode -Digest\n", "FileETag +Digest -INode\n"];
     let files: Vec<(String, &str)> =
         inner.iter().enumerate().map(|(index, text)| (format!("in{index}/.htaccess"), *text)).collect();
     let mut files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
@@ -145,6 +159,9 @@ fn parts_of_entity_tags() {
             "GET /FOLDER/in1/a.txt",
             "GET /FOLDER/in2/a.txt",
             "GET /FOLDER/in3/a.txt",
+            "HEAD /FOLDER/in3/a.txt",
+            "POST /FOLDER/in3/a.txt\n\nx",
+            "GET /FOLDER/in3/a.txt\nIf-None-Match: \"hvfkN/qlp/zhXR3cuerq6jd2Z7g=\"",
         ],
     );
     // A file that changed within the last second has a weak tag.

@@ -2,9 +2,9 @@
 
 use super::chain::{Chain, Failure};
 use super::files::{File, Files};
-use super::store::{self, Key, SCOPES_MAX};
+use super::store::{self, SCOPES_MAX};
 use super::{Base, Found};
-use contract::{Budget, Exchange, Overlay, Scope, Spent};
+use contract::{Budget, Exchange, Overlay, Scope, SectionId, Spent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -23,9 +23,17 @@ pub(super) enum Lookup {
     Spent,
 }
 
-struct Entry {
-    /// Keeps the address that is part of the key from becoming another's.
+/// The level of a site that the files lie over.
+type Level = (usize, SectionId);
+
+struct Entries {
+    /// Keeps the address that is part of the level from becoming another's.
     base: Weak<Base>,
+    /// By the paths of the innermost files.
+    by_path: HashMap<Box<[u8]>, Entry>,
+}
+
+struct Entry {
     list: Vec<File>,
     chain: Result<Weak<Chain>, Failure>,
     /// By the blocks that count. There are few, so that looking through them takes less time than a table would.
@@ -40,7 +48,7 @@ impl Entry {
 }
 
 thread_local! {
-    static ENTRIES: RefCell<HashMap<Key, Entry>> = RefCell::default();
+    static ENTRIES: RefCell<HashMap<Level, Entries>> = RefCell::default();
 }
 
 pub(super) fn look_up(
@@ -49,17 +57,21 @@ pub(super) fn look_up(
     files: &Files,
     (exchange, budget): (&Exchange, &Budget),
 ) -> Lookup {
-    let Some(key) = store::key(base, overlay, files) else { return Lookup::Unknown };
-    ENTRIES.with_borrow(|entries| {
-        let Some(entry) = entries.get(&key).filter(|entry| entry.list == files.list) else {
-            return Lookup::Unknown;
-        };
+    ENTRIES.with_borrow(|levels| {
+        let entries = levels.get(&level(base, overlay));
+        let entry = entries.and_then(|entries| entries.by_path.get(files.innermost()));
+        let Some(entry) = entry.filter(|entry| entry.list == files.list) else { return Lookup::Unknown };
         let chain = match &entry.chain {
             Err(failure) => return Lookup::Failure(failure.clone()),
             Ok(chain) => chain.upgrade(),
         };
         let Some(chain) = chain else { return Lookup::Unknown };
         chain.touch();
+        match chain.looked.holds(files, Some(budget)) {
+            Err(Spent) => return Lookup::Spent,
+            Ok(false) => return Lookup::Unknown,
+            Ok(true) => {}
+        }
         match chain.decide(exchange, budget) {
             Err(Spent) => Lookup::Spent,
             Ok(decisions) => match entry.scope(&decisions) {
@@ -80,23 +92,26 @@ pub(super) fn forget() {
 /// for long.
 pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
     let Found { files, chain, decisions, scope } = found;
-    let Some(key) = store::key(base, overlay, &files) else { return };
-    ENTRIES.with_borrow_mut(|entries| {
-        if files.is_fresh {
-            entries.remove(&key);
+    ENTRIES.with_borrow_mut(|levels| {
+        levels.retain(|_, entries| entries.base.as_ptr() == Arc::as_ptr(base));
+        let is_full = levels.values().map(|entries| entries.by_path.len()).sum::<usize>() >= ENTRIES_MAX;
+        let level = level(base, overlay);
+        let is_known =
+            levels.get(&level).is_some_and(|entries| entries.by_path.contains_key(files.innermost()));
+        if is_full && !is_known {
+            levels.clear();
+        }
+        let empty = || Entries { base: Arc::downgrade(base), by_path: HashMap::new() };
+        let entries = &mut levels.entry(level).or_insert_with(empty).by_path;
+        // Which sections count, and with them a mistake, may depend on files that are there at the next request.
+        let may_change = scope.is_err() && chain.as_ref().is_ok_and(|chain| !chain.looked.is_empty());
+        if files.is_fresh || may_change {
+            entries.remove(files.innermost());
             return;
         }
-        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
-            entries.clear();
-        }
-        entries.retain(|_, entry| entry.base.as_ptr() == Arc::as_ptr(base));
         let known = scope.as_ref().err().cloned().map_or(chain, Err).map(|chain| Arc::downgrade(&chain));
-        let entry = entries.entry(key).or_insert_with(|| Entry {
-            base: Arc::downgrade(base),
-            list: Vec::new(),
-            chain: known.clone(),
-            scopes: Vec::new(),
-        });
+        let empty = || Entry { list: Vec::new(), chain: known.clone(), scopes: Vec::new() };
+        let entry = entries.entry(files.innermost().into()).or_insert_with(empty);
         if entry.list != files.list || entry.scopes.len() >= SCOPES_MAX {
             entry.list = files.list;
             entry.scopes.clear();
@@ -109,16 +124,20 @@ pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
     });
 }
 
+fn level(base: &Arc<Base>, overlay: Overlay) -> Level {
+    (Arc::as_ptr(base).addr(), overlay.section)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Arc, Base, ENTRIES, Failure, Files, Found, forget, note};
     use crate::load::table;
-    use crate::overlay::files::{File, Stamp};
+    use crate::overlay::files::Stamp;
     use conf::Arity;
     use contract::{Config, Directive, Overlay, Selection};
     use http::Status;
     use journal::LogFiles;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     static SELECTIONS: Directive<Selection> =
         Directive::new("Selections", |_, _| unreachable!()).args(Arity::Flag);
@@ -135,13 +154,13 @@ mod tests {
 
     #[test]
     fn nothing_keeps_another_site() {
-        let metadata = std::fs::metadata(".").unwrap();
+        let stamp = Stamp::of(&rustix::fs::stat(".").unwrap());
         let (first, second) = (base(), base());
         let overlay = Overlay { section: Config::MAIN, file_name: "settings", selections: &SELECTIONS };
         for base in [&first, &second] {
-            let list = vec![File { path: PathBuf::from("settings"), stamp: Stamp::of(&metadata) }];
+            let directory = Path::new("/a");
             let failure = || Failure { status: Status::FORBIDDEN, message: String::new() };
-            let files = Files { list, opened: Vec::new(), is_fresh: false };
+            let files = Files::one(directory, directory, "settings", stamp);
             let (chain, scope) = (Err(failure()), Err(failure()));
             note(base, overlay, Found { files, chain, decisions: Box::default(), scope });
             assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);

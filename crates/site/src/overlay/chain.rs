@@ -1,7 +1,8 @@
 //! Files with settings, read one over the other into one configuration.
 
 use super::Base;
-use super::files::{self, File, Files, Stamp};
+use super::files::{self, Files, Stamp};
+use super::looked::{Looked, Looker};
 use super::memory::{Charge, turn};
 use crate::load::Reader;
 use crate::scopes::Scopes;
@@ -11,7 +12,7 @@ use contract::{
 };
 use http::Status;
 use journal::clock::Time;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -55,6 +56,8 @@ pub(super) struct Chain {
     pub(super) notes: Vec<String>,
     /// How often each directive was read.
     pub(super) counts: Box<[(&'static str, u32)]>,
+    /// What sections looked for.
+    pub(super) looked: Arc<Looked>,
     charge: Charge,
     used: AtomicU64,
 }
@@ -97,15 +100,13 @@ pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<C
         notes: Vec::new(),
     };
     loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
-    let mut total = 0;
-    for (index, file) in files.list.iter_mut().enumerate() {
-        let text = read(file, files.opened.get(index), &mut files.is_fresh)?;
-        total += text.len() as u64;
-        if total > CHAIN_BYTES_MAX {
-            return Err(too_large(&file.path));
-        }
-        loader.file(file, text)?;
-    }
+    let looker = Looker::default();
+    loader.reader.loading.look = Some(looker.look(files.root()));
+    let read = loader.files(files);
+    let looked = Arc::new(looker.end(files.root()));
+    // Whether a mistake is in a section that counts may depend on a file that is there at the next request.
+    files.is_fresh |= read.is_err() && !looked.is_empty();
+    read?;
     let Loader { reader, last, selections, notes, .. } = loader;
     let (bytes, _) = reader.loading.memory_bytes;
     let charge = Charge::new(bytes).map_err(|limit| {
@@ -115,7 +116,7 @@ pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<C
     })?;
     let used = AtomicU64::new(turn());
     let counts = reader.counts.into_iter().collect();
-    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, counts, charge, used })
+    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, counts, looked, charge, used })
 }
 
 impl Chain {
@@ -170,6 +171,7 @@ impl Chain {
             |error: Diagnostic| Failure { status: Status::INTERNAL_SERVER_ERROR, message: error.message };
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
+        reader.loading.look = Some(self.looked.again());
         let mut last = self.last;
         let counting = self.selections.iter().zip(decisions).filter(|(_, counts)| **counts);
         let mut counting: Vec<&Placed> = counting.map(|(placed, _)| placed).collect();
@@ -198,12 +200,27 @@ struct Loader {
 }
 
 impl Loader {
-    fn file(&mut self, file: &File, text: Vec<u8>) -> Result<(), Failure> {
-        let directory = file.path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+    fn files(&mut self, files: &mut Files) -> Result<(), Failure> {
+        let mut total = 0;
+        for index in 0..files.list.len() {
+            let path = files.path(&files.list[index]);
+            let (text, stamp) = read(&path, files.opened.get(index), &mut files.is_fresh)?;
+            files.list[index].stamp = stamp;
+            total += text.len() as u64;
+            if total > CHAIN_BYTES_MAX {
+                return Err(too_large(&path));
+            }
+            self.file(&path, text)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Failure> {
+        let directory = path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
         let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
         let directory: Box<[u8]> = [directory, slash].concat().into();
         self.reader.loading.directory = Some(directory.clone());
-        let loaded = conf::apache::parse(&file.path, text);
+        let loaded = conf::apache::parse(path, text);
         let located = |error: Diagnostic| Failure {
             status: Status::INTERNAL_SERVER_ERROR,
             message: shown(&error, &loaded.sources),
@@ -282,7 +299,7 @@ fn size(nodes: &[Node]) -> usize {
 }
 
 fn no_room(files: &Files, bytes: usize, limit: usize) -> Failure {
-    let path = files.list.last().map(|file| file.path.display().to_string()).unwrap_or_default();
+    let path = String::from_utf8_lossy(files.innermost());
     let message = format!(
         "\"{path}\" takes {bytes} bytes of memory when it is compiled, and all such files together take no more than {limit}"
     );
@@ -296,46 +313,45 @@ fn shown(error: &Diagnostic, sources: &Sources) -> String {
     format!("{message}{hint}")
 }
 
-/// Reads a file without blocking on a pipe, and notes the stamp of the file that was read.
+/// Reads a file without blocking on a pipe; also gives the stamp of the file that was read.
 fn read(
-    file: &mut File,
+    path: &Path,
     opened: Option<&Arc<std::fs::File>>,
     is_fresh: &mut bool,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<(Vec<u8>, Stamp), Failure> {
     let refused = |message: String| Failure { status: Status::FORBIDDEN, message };
-    let failed = |error: std::io::Error| refused(files::failed(&file.path, &error));
+    let failed = |error: std::io::Error| refused(files::failed(path, &error));
     let mut open = match opened {
         Some(opened) => opened.try_clone().map_err(failed)?,
         None => {
             let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-            OpenOptions::new().read(true).custom_flags(flags).open(&file.path).map_err(failed)?
+            OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?
         }
     };
-    let metadata = open.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        let message =
-            format!("\"{}\" is not a regular file, so all requests are denied", file.path.display());
+    let stat = |open: &std::fs::File| rustix::fs::fstat(open).map_err(|error| failed(error.into()));
+    let before = stat(&open)?;
+    if !FileType::from_raw_mode(before.st_mode).is_file() {
+        let message = format!("\"{}\" is not a regular file, so all requests are denied", path.display());
         return Err(refused(message));
     }
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(too_large(&file.path));
+    if u64::try_from(before.st_size).is_ok_and(|size| size > FILE_BYTES_MAX) {
+        return Err(too_large(path));
     }
     let mut text = Vec::new();
     open.by_ref().take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
-    let after = Stamp::of(&open.metadata().map_err(failed)?);
-    *is_fresh |= after != Stamp::of(&metadata) || changed_now(&after);
+    let after = Stamp::of(&stat(&open)?);
+    *is_fresh |= after != Stamp::of(&before) || changed_now(&after);
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(too_large(&file.path));
+        return Err(too_large(path));
     }
-    file.stamp = after;
-    Ok(text)
+    Ok((text, after))
 }
 
 fn changed_now(stamp: &Stamp) -> bool {
     let (seconds, nanoseconds) = stamp.changed();
     let now = Time::now();
     let milliseconds = |seconds: i64, part: i64| seconds.saturating_mul(1000).saturating_add(part);
-    let changed = milliseconds(seconds, nanoseconds / 1_000_000);
+    let changed = milliseconds(seconds, i64::try_from(nanoseconds / 1_000_000).unwrap_or(0));
     milliseconds(now.seconds, i64::from(now.milliseconds)).saturating_sub(changed) < FRESH_MS
 }
 

@@ -1,14 +1,14 @@
 //! The files with settings on the way from a root to a file.
 
 use contract::{Exchange, FileStatus, LocationKind, Opener};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::{fs, io};
 
 /// How many directories one request may lead through.
 const DIRECTORIES_MAX: usize = 128;
@@ -21,21 +21,27 @@ const USUAL_COUNT: usize = 4;
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    size: i64,
+    modified: (i64, u64),
+    changed: (i64, u64),
 }
 
 /// A file with settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct File {
-    pub(super) path: PathBuf,
+    /// Where its directory ends in the path of the innermost file.
+    directory_end: usize,
     pub(super) stamp: Stamp,
 }
 
-/// The files that lie on one way.
+/// The files that lie on one way. Their directories contain each other, so that one path says where all of them are.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
+    /// The path of the innermost file.
+    innermost: Vec<u8>,
+    file_name: &'static str,
+    /// Where the root ends in that path, without a slash.
+    root_end: usize,
     /// The outermost first.
     pub(super) list: Vec<File>,
     /// The same files, open, where it matters by which links they were found; else none.
@@ -45,42 +51,76 @@ pub(super) struct Files {
 }
 
 impl Files {
+    /// One file in a directory below a root.
+    pub(super) fn one(root: &Path, directory: &Path, file_name: &'static str, stamp: Stamp) -> Files {
+        let end = |path: &Path| {
+            let bytes = path.as_os_str().as_bytes();
+            bytes.strip_suffix(b"/").unwrap_or(bytes).len()
+        };
+        Files {
+            innermost: directory.join(file_name).into_os_string().into_vec(),
+            file_name,
+            root_end: end(root),
+            list: vec![File { directory_end: end(directory), stamp }],
+            opened: Vec::new(),
+            is_fresh: false,
+        }
+    }
+
+    /// The path of the innermost file.
+    pub(super) fn innermost(&self) -> &[u8] {
+        &self.innermost
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, file: &File) -> PathBuf {
+        let directory = &self.innermost[..file.directory_end];
+        as_path(&[directory, b"/", self.file_name.as_bytes()].concat()).to_path_buf()
+    }
+
+    /// The root, without a slash at its end.
+    pub(super) fn root(&self) -> &[u8] {
+        self.innermost.get(..self.root_end).unwrap_or_default()
+    }
+
     /// The size of all files.
     pub(super) fn bytes(&self) -> u64 {
-        self.list.iter().map(|file| file.stamp.size).fold(0, u64::saturating_add)
+        let sizes = self.list.iter().map(|file| u64::try_from(file.stamp.size).unwrap_or(0));
+        sizes.fold(0, u64::saturating_add)
     }
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Stamp {
+    pub(super) fn of(stat: &Stat) -> Stamp {
         Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 
     /// The time of the last change of any kind: seconds and nanoseconds.
-    pub(super) fn changed(&self) -> (i64, i64) {
+    pub(super) fn changed(&self) -> (i64, u64) {
         self.changed
     }
 }
 
 /// Looks for the files, one `stat` a directory, and one for the request's own file, which is attached to the exchange. The
 /// error says why all requests are denied.
-pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String> {
+pub(super) fn find(exchange: &Exchange, file_name: &'static str) -> Result<Files, String> {
     let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
-    let start = start(exchange, &path);
+    let root_end = start(exchange, &path);
     let (mut list, mut opened) = (Vec::with_capacity(USUAL_COUNT), Vec::new());
-    let directory_end = if is_no_directory(exchange, &path) { last_slash(&path) } else { path.len() };
     let mut file = Vec::with_capacity(path.len() + 1 + file_name.len());
-    let segments = path[..directory_end].get(start..).unwrap_or_default().split(|&byte| byte == b'/');
+    file.extend_from_slice(&path[..root_end]);
+    let (own, is_no_directory) = own_file(exchange, path);
+    let end = if is_no_directory { last_slash(&own.path) } else { own.path.len() };
+    let segments = own.path[..end].get(root_end..).unwrap_or_default().split(|&byte| byte == b'/');
     // The root itself comes before the first segment.
     let segments = std::iter::once(&b""[..]).chain(segments.filter(|segment| !segment.is_empty()));
-    file.extend_from_slice(&path[..start]);
     for (depth, segment) in segments.enumerate() {
         if depth > DIRECTORIES_MAX {
             return Err(format!("the path of \"{}\" leads through too many directories", uri()));
@@ -89,51 +129,56 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
             file.push(b'/');
             file.extend_from_slice(segment);
         }
-        let directory = file.len();
+        let directory_end = file.len();
         file.push(b'/');
         file.extend_from_slice(file_name.as_bytes());
         match look(exchange, &file) {
-            Ok((metadata, open)) => {
-                list.push(File { path: as_path(&file).to_path_buf(), stamp: Stamp::of(&metadata) });
+            Ok((stat, open)) => {
+                list.push(File { directory_end, stamp: Stamp::of(&stat) });
                 opened.extend(open.map(Arc::new));
             }
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::NOENT) => {}
-                // Not a directory but the file, with its own path behind it at most; or one behind a link.
-                Some(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &file[..directory]) => {
-                    break;
-                }
-                _ => return Err(failed(as_path(&file), &error)),
-            },
+            Err(Errno::NOENT) => {}
+            // Not a directory but the file, with its own path behind it at most; or one behind a link.
+            Err(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &file[..directory_end]) => {
+                break;
+            }
+            Err(error) => return Err(failed(as_path(&file), &error.into())),
         }
-        file.truncate(directory);
+        file.truncate(directory_end);
     }
-    Ok(Files { list, opened, is_fresh: false })
+    if let Some(last) = list.last() {
+        file.truncate(last.directory_end);
+        file.push(b'/');
+        file.extend_from_slice(file_name.as_bytes());
+    }
+    Ok(Files { innermost: file, file_name, root_end, list, opened, is_fresh: false })
 }
 
-/// Whether a request's path is not that of a directory, so that there are no settings below it. What is there is attached
-/// to the exchange.
-fn is_no_directory(exchange: &Exchange, path: &[u8]) -> bool {
+/// The path of a request, and whether it is not that of a directory, so that there are no settings below it. What is
+/// there is attached to the exchange.
+fn own_file(exchange: &Exchange, path: Vec<u8>) -> (Rc<FileStatus>, bool) {
     // Where links are refused, only files that are open may be looked at.
     if path.ends_with(b"/") || path.contains(&0) || exchange.scope.policy.overlay_opener.is_some() {
-        return false;
+        return (Rc::new(FileStatus { path, metadata: None }), false);
     }
-    let found = fs::metadata(as_path(path));
+    let found = fs::metadata(as_path(&path));
     let is_no_directory = match &found {
         Ok(metadata) => !metadata.is_dir(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    exchange.attach_own(FileStatus { path: path.to_vec(), metadata: found.ok() });
-    is_no_directory
+    let own = Rc::new(FileStatus { path, metadata: found.ok() });
+    exchange.attach_own_shared(Rc::clone(&own));
+    (own, is_no_directory)
 }
 
 /// What is at a path; it is open where the way to it matters.
-fn look(exchange: &Exchange, path: &[u8]) -> io::Result<(Metadata, Option<fs::File>)> {
+fn look(exchange: &Exchange, path: &[u8]) -> Result<(Stat, Option<fs::File>), Errno> {
     match &exchange.scope.policy.overlay_opener {
-        None => Ok((fs::metadata(as_path(path))?, None)),
+        None => Ok((rustix::fs::stat(path)?, None)),
         Some(Opener(open)) => {
-            let file = open(exchange, path)?;
-            Ok((file.metadata()?, Some(file)))
+            let unknown = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let file = open(exchange, path).map_err(unknown)?;
+            Ok((rustix::fs::fstat(&file)?, Some(file)))
         }
     }
 }
@@ -169,6 +214,6 @@ fn last_slash(path: &[u8]) -> usize {
     path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)
 }
 
-fn as_path(bytes: &[u8]) -> &Path {
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

@@ -5,7 +5,6 @@ use super::chain::{self, Chain, Failure};
 use super::files::{File, Files};
 use contract::{Overlay, Scope, SectionId};
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// From so many bytes on, the files of one way are compiled one at a time.
@@ -47,8 +46,8 @@ static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 static COMPILING: Mutex<()> = Mutex::new(());
 
 pub(super) fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
-    let last = files.list.last()?;
-    Some((Arc::as_ptr(base).addr(), overlay.section, last.path.as_os_str().as_bytes().into()))
+    let is_there = !files.list.is_empty();
+    is_there.then(|| (Arc::as_ptr(base).addr(), overlay.section, files.innermost().into()))
 }
 
 /// The files, compiled: what is kept, or else what they are now. This may take long, and is no work for an event loop.
@@ -104,8 +103,10 @@ fn find(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Arc<Chain>>
     let key = key(base, overlay, files)?;
     let kept = lock(&KEPT);
     let entry = kept.as_ref()?.entries.get(&key).filter(|entry| entry.list == files.list)?;
-    entry.chain.touch();
-    Some(Arc::clone(&entry.chain))
+    let chain = Arc::clone(&entry.chain);
+    drop(kept);
+    chain.touch();
+    chain.looked.holds(files, None).unwrap_or(false).then_some(chain)
 }
 
 fn keep(base: &Arc<Base>, overlay: Overlay, files: &Files, chain: &Arc<Chain>) {

@@ -2,7 +2,7 @@
 
 use super::Base;
 use super::chain;
-use super::files::{File, Files, Stamp};
+use super::files::{Files, Stamp};
 use contract::{LocationName, Overlay, Root};
 use std::collections::VecDeque;
 use std::fs;
@@ -92,7 +92,7 @@ impl Survey {
                 return;
             }
             self.directories += 1;
-            self.look(base, root, &directory.join(root.overlay.file_name));
+            self.look(base, root, &directory);
             let Ok(entries) = fs::read_dir(&directory) else { continue };
             let is_directory =
                 |entry: &fs::DirEntry| entry.file_type().is_ok_and(|file_type| file_type.is_dir());
@@ -107,20 +107,22 @@ impl Survey {
         }
     }
 
-    fn look(&mut self, base: &Arc<Base>, root: &ServedRoot, path: &Path) {
-        let Ok(metadata) = fs::metadata(path) else { return };
-        if self.files == FILES_MAX || self.bytes.saturating_add(metadata.len()) > BYTES_MAX {
+    fn look(&mut self, base: &Arc<Base>, root: &ServedRoot, directory: &Path) {
+        let path = directory.join(root.overlay.file_name);
+        let Ok(stat) = rustix::fs::stat(&path) else { return };
+        let length = u64::try_from(stat.st_size).unwrap_or(0);
+        if self.files == FILES_MAX || self.bytes.saturating_add(length) > BYTES_MAX {
             self.is_cut = true;
             return;
         }
         self.files += 1;
-        self.bytes += metadata.len();
-        let list = vec![File { path: path.to_path_buf(), stamp: Stamp::of(&metadata) }];
-        let mut files = Files { list, opened: Vec::new(), is_fresh: false };
+        self.bytes += length;
+        let top = root.directory.as_deref().unwrap_or(directory);
+        let mut files = Files::one(top, directory, root.overlay.file_name, Stamp::of(&stat));
         let loaded = chain::load(base, root.overlay, &mut files);
         let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
         self.problems.extend(notes.into_iter().map(|text| Problem {
-            path: path.to_path_buf(),
+            path: path.clone(),
             text,
             status: None,
         }));
@@ -129,7 +131,6 @@ impl Survey {
             chain.compile(base, root.location.as_ref(), &none)?;
             Ok(conf::apache::purposes(chain.counts.iter().copied()))
         });
-        let path = path.to_path_buf();
         match compiled {
             Ok(does) => self.found.push(Found { path, does }),
             Err(failure) => {

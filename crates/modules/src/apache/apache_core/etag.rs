@@ -1,9 +1,12 @@
 //! Entity tags of files: `FileETag`.
 
+use super::digest::{self, Digests};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{in_all_files, variables, wrong};
 use conf::{Arity, Diagnostic};
-use contract::{Args, Body, Budget, Directive, Exchange, FileIdentity, Filter, Loading, ScopeBuilder, View};
+use contract::{
+    Args, Body, Budget, Directive, Exchange, FileIdentity, Filter, Loading, Phase, ScopeBuilder, View,
+};
 use journal::clock::Time;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 /// `FileETag [+|-]PART …`
 pub(crate) static FILE_ETAG: Directive<Parts> = in_all_files(Directive::new("FileETag", parse))
     .args(Arity::AtLeast(1))
-    .help("What the entity tag of a file is made of: INode, Size, MTime, All; None for no tag.");
+    .help("What the entity tag of a file is made of: INode, Size, MTime, All or Digest; None for no tag.");
 
 /// What one line says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) struct Parts {
 const INODE: u8 = 1;
 const SIZE: u8 = 2;
 const MTIME: u8 = 4;
+/// A digest of the content, which overrides the other parts.
+const DIGEST: u8 = 16;
 /// No tag, until an inner directory adds a part.
 const NONE: u8 = 8;
 
@@ -41,44 +46,59 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Parts, Diagnostic> {
             (_, b"inode") => INODE,
             (_, b"size") => SIZE,
             (_, b"mtime") => MTIME,
-            (Some(b'-'), b"digest") => 0,
-            (_, b"digest") => {
-                let error =
-                    args.error("has the part \"Digest\", for which each file would be read once more");
-                return Err(error.hint("use MTime and Size"));
-            }
+            (_, b"digest") => DIGEST,
             _ => return Err(wrong(args, "an unknown part", word)),
         };
-        match sign {
-            Some(b'-') => (parts.added, parts.removed) = (parts.added & !part, parts.removed | part),
-            Some(_) => (parts.added, parts.removed) = (parts.added | part, parts.removed & !part),
-            None => parts.named = Some(parts.named.unwrap_or(0) | part),
-        }
+        parts = parts.then(match sign {
+            Some(b'-') => Parts { removed: part, ..Parts::default() },
+            Some(_) => Parts { added: part, ..Parts::default() },
+            None if part == NONE => Parts { named: Some(NONE), ..Parts::default() },
+            None => Parts { named: Some(parts.named.unwrap_or(0) | part), ..Parts::default() },
+        });
     }
     Ok(parts)
 }
 
-/// The parts that the levels come to, the outermost first. As in Apache a line that names parts overrides the signs of its
-/// level, what a level adds is inherited, and no part at all stands for the usual ones.
+impl Parts {
+    /// What these and later ones of the same level come to: what is named overrides all before.
+    fn then(self, later: Parts) -> Parts {
+        if later.named.is_some() {
+            return later;
+        }
+        Parts {
+            added: self.added & !later.removed | later.added,
+            removed: self.removed & !later.added | later.removed,
+            ..self
+        }
+    }
+}
+
+/// The parts that the levels come to, the outermost first. As in Apache what a level adds is inherited, a part in an inner
+/// level ends `None`, and no part at all stands for the usual ones.
 fn merged(levels: &[Vec<Parts>]) -> u8 {
     let (mut parts, mut inherited) = (0, 0);
     for lines in levels {
-        let signs = lines.iter().fold((0, 0), |(added, removed), line| {
-            (added & !line.removed | line.added, removed & !line.added | line.removed)
-        });
-        let (added, removed) = signs;
-        match lines.iter().rev().find_map(|line| line.named) {
-            Some(named) => (parts, inherited) = (named, added),
+        let Parts { named, added, removed } =
+            lines.iter().fold(Parts::default(), |all, line| all.then(*line));
+        match named {
+            Some(named) => (parts, inherited) = (without_none(named) & !removed | added, added),
             None => {
                 inherited = inherited & !removed | added;
-                parts = parts & !removed | inherited;
+                parts = without_none(parts & !removed | inherited);
             }
         }
-        if parts != NONE {
-            parts &= !NONE;
-        }
     }
-    if parts == 0 { SIZE | MTIME } else { parts }
+    match parts {
+        0 => SIZE | MTIME,
+        parts if parts & DIGEST != 0 => DIGEST,
+        parts if parts & NONE != 0 => NONE,
+        parts => parts,
+    }
+}
+
+/// `None` counts only alone.
+fn without_none(parts: u8) -> u8 {
+    if parts == NONE { NONE } else { parts & !NONE }
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
@@ -92,6 +112,9 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     levels.reverse();
     let parts = merged(&levels);
     builder.policy.etag = parts != NONE;
+    if parts & DIGEST != 0 {
+        builder.handle(Phase::Content, Digests);
+    }
     if parts != NONE && parts != SIZE | MTIME {
         builder.filter(Tagged { parts });
     }
@@ -107,7 +130,8 @@ impl Filter for Tagged {
         let (Some(file), Ok(path)) = (exchange.file, exchange.path()) else { return body };
         match variables::metadata(exchange, &path, &Budget::of(exchange)) {
             Ok(Some(metadata)) if FileIdentity::new(&metadata) == file => {
-                exchange.response.etag = Some(self.tag(&metadata).into());
+                let digest = digest::of(exchange, file).filter(|_| self.parts & DIGEST != 0);
+                exchange.response.etag = Some(digest.unwrap_or_else(|| self.tag(&metadata)).into());
                 // The head that is kept with the file has its usual tag.
                 exchange.response.memo = None;
             }
@@ -125,7 +149,9 @@ impl Tagged {
         let modified = metadata.mtime().saturating_mul(1_000_000) + metadata.mtime_nsec() / 1000;
         let values =
             [(INODE, metadata.ino()), (SIZE, metadata.size()), (MTIME, modified.try_into().unwrap_or(0))];
-        let named = values.iter().filter(|(part, _)| self.parts & part != 0);
+        // A file without a digest is too long.
+        let parts = if self.parts & DIGEST == 0 { self.parts } else { SIZE | MTIME };
+        let named = values.iter().filter(|(part, _)| parts & part != 0);
         let texts: Vec<String> = named.map(|(_, value)| format!("{value:x}")).collect();
         let weak = if Time::now().seconds.saturating_sub(metadata.mtime()) > 1 { "" } else { "W/" };
         format!("{weak}\"{}\"", texts.join("-"))

@@ -44,6 +44,7 @@
 
 mod charset;
 pub(crate) mod content;
+mod digest;
 pub(crate) mod documents;
 mod etag;
 mod requests;
@@ -58,6 +59,7 @@ pub static MODULE: Module = Module {
     directives: &[
         &sections::IF_MODULE,
         &sections::IF_DEFINE,
+        &sections::IF_FILE,
         &sections::IF_DIRECTIVE,
         &sections::IF_SECTION,
         &sections::FILES,

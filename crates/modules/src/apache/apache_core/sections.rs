@@ -1,4 +1,4 @@
-//! Sections: `<IfModule>`, `<IfDefine>`, `<IfDirective>`, `<IfSection>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
+//! Sections: `<IfModule>`, `<IfDefine>`, `<IfFile>`, `<IfDirective>`, `<IfSection>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
 
 use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
@@ -88,6 +88,13 @@ pub(crate) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section for a defined name; no name is defined.");
+
+/// `<IfFile [!]PATH>`
+pub(crate) static IF_FILE: Directive<bool> = Directive::new("IfFile", parse_if_file)
+    .within(Contexts::HTACCESS)
+    .splices(Arity::Exactly(1))
+    .repeats()
+    .help("A section that counts if there is a file or a directory at a path, which must be below the root.");
 
 /// `<IfDirective [!]NAME>`
 pub(crate) static IF_DIRECTIVE: Directive<bool> =
@@ -201,6 +208,27 @@ fn parse_if_define(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic>
             restriction(args.node.children()),
             "and Fulmar cannot know whether Apache would define that name",
         )?,
+    }
+    Ok(negated)
+}
+
+fn parse_if_file(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
+    let word = args.word(0)?;
+    let (negated, path) = match word.text.strip_prefix(b"!") {
+        Some(path) => (true, path),
+        None => (false, &*word.text),
+    };
+    if path.is_empty() {
+        return Err(wrong(args, "no path:", word));
+    }
+    loading.hold(path.len(), args.node.span)?;
+    let path = loading.path(path);
+    let is_there = loading.look.as_ref().and_then(|look| look(&path));
+    let (text, why) = (word.to_string(), "and Fulmar looks only at files below the root");
+    match (is_there, negated) {
+        (Some(is_there), negated) => return Ok(is_there != negated),
+        (None, false) => refuse_restricted(args, &text, restriction(args.node.children()), why)?,
+        (None, true) => refuse_granted(args, &text, why)?,
     }
     Ok(negated)
 }
