@@ -175,11 +175,13 @@ fn versioned(files: &[(&str, &str)]) -> Site {
     aged(site)
 }
 
+/// What happens, the versions of files with settings, how they change, and the answers before and after.
+type Case = (&'static str, &'static [(&'static str, &'static str)], fn(&Path), [&'static str; 2]);
+
 /// Each change of the way to a file: the files and the requests to answer before and after.
 #[test]
 fn every_change_of_the_way_counts() {
-    type Change = fn(&Path);
-    let cases: [(&str, &[(&str, &str)], Change, [&str; 2]); 9] = [
+    let cases: [Case; 9] = [
         (
             "an edit",
             &[("d/.htaccess", "1")],
