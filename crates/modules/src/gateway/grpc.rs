@@ -26,6 +26,9 @@
 //! client gets 502, or 504 after a timeout; gRPC clients show both as `UNAVAILABLE`. `grpc_read_timeout` limits the
 //! time between two reads from the server: make it longer for streams with pauses.
 //!
+//! The first example sends a gRPC status with its own message in place of 502 and 504. The second one accepts other
+//! clients, too.
+//!
 //! ```nginx
 //! server {
 //!     listen 50051;
