@@ -1,5 +1,7 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
+use std::cell::RefCell;
+
 use http::{
     Fields, HTTP_DATE_LENGTH, Method, Places, ResponseHead, Status, Version, breaks_framing, date_text,
     write_number,
@@ -107,14 +109,15 @@ fn settings(options: &HeadOptions<'_>) -> [u64; 3] {
 /// Appends a head, and gives places in it.
 fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>) -> Places {
     let start = out.len();
-    write_status_line(out, head.status, options.reason);
-    if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
-        write_field(out, b"Server: ", server.as_bytes());
+    let server = options.server.filter(|_| head.fields.get("Server").is_none());
+    let date = options.date.filter(|_| head.fields.get("Date").is_none());
+    match (server, date) {
+        (Some(server), Some(date)) if is_usual(head.status, options.reason) => {
+            append_beginning(out, server, date);
+        }
+        _ => write_beginning(out, (head.status, options.reason), server, date),
     }
-    let date_at = out.len() - start + DATE.len();
-    if let Some(date) = options.date.filter(|_| head.fields.get("Date").is_none()) {
-        write_checked_field(out, DATE, date);
-    }
+    let date_at = out.len() - start - date.map_or(0, |date| date.len() + LINE_END.len());
     if head.status >= Status::OK {
         write_representation(out, head, options.chunked);
     }
@@ -143,6 +146,51 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
 
 const DATE: &[u8] = b"Date: ";
 
+/// How most heads begin, which is the same for a second.
+struct Beginning {
+    server: &'static str,
+    date: [u8; HTTP_DATE_LENGTH],
+    /// The status line of a usual answer, `Server` and `Date`.
+    text: Vec<u8>,
+}
+
+thread_local! {
+    static BEGINNING: RefCell<Beginning> =
+        const { RefCell::new(Beginning { server: "", date: [0; HTTP_DATE_LENGTH], text: Vec::new() }) };
+}
+
+/// Appends the beginning of a usual answer.
+fn append_beginning(out: &mut Vec<u8>, server: &'static str, date: &[u8; HTTP_DATE_LENGTH]) {
+    BEGINNING.with_borrow_mut(|beginning| {
+        if beginning.date != *date || !std::ptr::eq(beginning.server, server) {
+            (beginning.server, beginning.date) = (server, *date);
+            beginning.text.clear();
+            write_beginning(&mut beginning.text, (Status::OK, None), Some(server), Some(date));
+        }
+        out.extend_from_slice(&beginning.text);
+    });
+}
+
+fn write_beginning(
+    out: &mut Vec<u8>,
+    (status, reason): (Status, Option<&[u8]>),
+    server: Option<&'static str>,
+    date: Option<&[u8; HTTP_DATE_LENGTH]>,
+) {
+    write_status_line(out, status, reason);
+    if let Some(server) = server {
+        write_field(out, b"Server: ", server.as_bytes());
+    }
+    if let Some(date) = date {
+        write_checked_field(out, DATE, date);
+    }
+}
+
+/// Whether the status line is that of most answers.
+fn is_usual(status: Status, reason: Option<&[u8]>) -> bool {
+    status == Status::OK && reason.is_none_or(|reason| reason == b"OK")
+}
+
 /// Appends an interim (1xx) response.
 pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
     write_status_line(out, status, None);
@@ -151,7 +199,7 @@ pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
 }
 
 fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
-    if status == Status::OK && reason.is_none_or(|reason| reason == b"OK") {
+    if is_usual(status, reason) {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         return;
     }

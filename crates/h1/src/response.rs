@@ -50,6 +50,13 @@ pub fn parse_response(
     limit: usize,
     head: &mut ReceivedHead,
 ) -> Result<Option<usize>, ResponseError> {
+    if input.starts_with(USUAL_LINE) && USUAL_LINE.len() <= limit {
+        (head.version, head.status) = (Version::Http11, Status::OK);
+        head.reason.clear();
+        head.reason.extend_from_slice(b"OK");
+        head.fields.clear();
+        return parse_fields(Lines { input, at: USUAL_LINE.len(), limit }, head);
+    }
     // First of all, so that it does not depend on how much has come.
     let is_usual = input.starts_with(USUAL_START)
         && matches!(input.get(9..12), Some([b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']));
@@ -63,6 +70,11 @@ pub fn parse_response(
     let reason;
     (head.version, head.status, reason) = parse_status_line(line.text).ok_or_else(no_status_line)?;
     head.reason.extend_from_slice(reason);
+    parse_fields(lines, head)
+}
+
+/// Reads the fields of a head, whose status line was read.
+fn parse_fields(mut lines: Lines<'_>, head: &mut ReceivedHead) -> Result<Option<usize>, ResponseError> {
     loop {
         lines.at += head.fields.push_usual(lines.fitting(), FIELDS_MAX.saturating_sub(head.fields.len()));
         if lines.fitting().starts_with(b"\r\n") {
@@ -129,6 +141,9 @@ impl<'a> Lines<'a> {
 /// `9` stands for any digit.
 const STATUS_LINE: &[u8] = b"HTTP/1.9 999";
 
+/// The line that most heads begin with.
+const USUAL_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
+
 /// How most status lines begin.
 const USUAL_START: &[u8] = b"HTTP/1.1 ";
 
@@ -179,11 +194,8 @@ pub struct ReceivedFraming {
 /// # Errors
 /// Two lengths, a length with chunks, an invalid length, an unknown coding.
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
-    let found = FramingFields::of(&head.fields);
-    let (announced, coding) = match found.is_doubled {
-        true => (announced_length(&head.fields)?, single(&head.fields, "Transfer-Encoding")?),
-        false => (found.length.map(parse_length).transpose()?, found.coding),
-    };
+    let fields = &head.fields;
+    let (announced, coding) = (announced_length(fields)?, single(fields, "Transfer-Encoding")?);
     if announced.is_some() && coding.is_some() {
         let text = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
         return Err(ResponseError(text.to_owned()));
@@ -200,43 +212,14 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
         (None, None) => ResponseLength::UntilClose,
     };
     let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
-    let has = |token: &str| has_token(&head.fields, "Connection", token);
+    let has = |token: &str| has_token(fields, "Connection", token);
+    // What most servers say needs no look at the list.
+    let is_usual = matches!(fields.only("Connection"), Ok(None | Some(b"keep-alive")));
     let wanted = match head.version {
-        Version::Http11 => !found.has_options || !has("close"),
+        Version::Http11 => is_usual || !has("close"),
         _ => has("keep-alive"),
     };
     Ok(ReceivedFraming { body, announced, keep_alive: wanted && body != ResponseLength::UntilClose })
-}
-
-/// The fields that tell how a response is framed, by one look at all fields.
-#[derive(Default)]
-struct FramingFields<'a> {
-    length: Option<&'a [u8]>,
-    coding: Option<&'a [u8]>,
-    /// Whether one of the two is there more than once.
-    is_doubled: bool,
-    /// Whether a `Connection` field says anything but `keep-alive`.
-    has_options: bool,
-}
-
-impl<'a> FramingFields<'a> {
-    fn of(fields: &'a Fields) -> FramingFields<'a> {
-        let mut found = FramingFields::default();
-        for field in fields.iter() {
-            // Few names have these lengths.
-            match field.name.len() {
-                10 if field.is("Connection") => found.has_options |= field.value != b"keep-alive",
-                14 if field.is("Content-Length") => {
-                    found.is_doubled |= found.length.replace(field.value).is_some()
-                }
-                17 if field.is("Transfer-Encoding") => {
-                    found.is_doubled |= found.coding.replace(field.value).is_some()
-                }
-                _ => {}
-            }
-        }
-        found
-    }
 }
 
 /// `Content-Length` of a response, if it has one.
@@ -260,22 +243,19 @@ pub fn tokens<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a
 }
 
 fn single<'a>(fields: &'a Fields, name: &'a str) -> Result<Option<&'a [u8]>, ResponseError> {
-    let mut all = fields.all(name);
-    let first = all.next();
-    match all.next() {
-        None => Ok(first),
-        Some(_) => Err(ResponseError(format!("upstream sent duplicate header line: \"{name}\""))),
-    }
+    let error = |_| ResponseError(format!("upstream sent duplicate header line: \"{name}\""));
+    fields.only(name).map_err(error)
 }
 
 fn parse_length(value: &[u8]) -> Result<u64, ResponseError> {
-    let digits = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
-    if !digits {
-        let shown = String::from_utf8_lossy(value).into_owned();
-        let text = format!("upstream sent invalid \"Content-Length\" header: \"{shown}\"");
-        return Err(ResponseError(text));
-    }
-    Ok(value.iter().fold(0, |length, &digit| length * 10 + u64::from(digit - b'0')))
+    let add =
+        |length: u64, &digit: &u8| digit.is_ascii_digit().then(|| length * 10 + u64::from(digit - b'0'));
+    let fitting = Some(value).filter(|value| (1..=18).contains(&value.len()));
+    let length = fitting.and_then(|digits| digits.iter().try_fold(0, add));
+    length.ok_or_else(|| {
+        let shown = String::from_utf8_lossy(value);
+        ResponseError(format!("upstream sent invalid \"Content-Length\" header: \"{shown}\""))
+    })
 }
 
 /// A resumable decoder of a response's content.
@@ -308,6 +288,11 @@ impl ResponseDecoder {
             ResponseDecoder::UntilClose if input.is_empty() => Ok(Chunk::NeedMore { consumed: 0 }),
             ResponseDecoder::UntilClose => Ok(Chunk::Data { skip: 0, length: input.len() }),
         }
+    }
+
+    /// Whether no content is left, as far as that is known without a look at what comes.
+    pub fn is_over(&self) -> bool {
+        matches!(self, ResponseDecoder::Delimited(decoder) if decoder.remaining() == Some(0))
     }
 
     /// The fields after the content, so far.

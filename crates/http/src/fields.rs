@@ -28,11 +28,23 @@ impl Field<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidField;
 
+/// There are several fields of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated;
+
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: u32,
     name_length: u32,
     value_length: u32,
+}
+
+impl Span {
+    /// How long the line is, in bytes.
+    #[inline]
+    fn length(self) -> usize {
+        line_length(self.name_length as usize, self.value_length as usize)
+    }
 }
 
 /// The fields of a message. All bytes live in one arena, as the lines of a head, so that a list that is cleared and
@@ -45,6 +57,52 @@ pub struct Fields {
     lengths: u64,
     /// Whether lines in the arena are no fields any more.
     has_gaps: bool,
+    before: Before,
+}
+
+/// The usual lines at the start of the head that a list had before. Most heads of a connection have lines in common, and a
+/// line that comes again in the same place need not be checked again. Nothing but a comparison reads them.
+#[derive(Default)]
+struct Before {
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+    /// How many fields at the start of the list that there is now came with usual lines ([`Fields::push_usual`]).
+    usual: usize,
+}
+
+/// Longer heads are not kept for a comparison, in bytes.
+const BEFORE_MAX: usize = 4096;
+
+impl Before {
+    /// The lines from this place on and how long they are, if these bytes begin with all of them and there are not more.
+    #[inline]
+    fn rest(&self, place: usize, bytes: &[u8], most: usize) -> Option<(&[Span], usize)> {
+        let spans = self.spans.get(place..).filter(|spans| spans.len() <= most)?;
+        let lines = self.arena.get(spans.first()?.start as usize..)?;
+        bytes.starts_with(lines).then_some((spans, lines.len()))
+    }
+
+    /// The lengths of name and value of the line in this place, if these bytes begin with it.
+    #[inline]
+    fn line(&self, place: usize, bytes: &[u8]) -> Option<(usize, usize)> {
+        let span = self.spans.get(place)?;
+        let line = self.arena.get(span.start as usize..)?.get(..span.length())?;
+        bytes.starts_with(line).then_some((span.name_length as usize, span.value_length as usize))
+    }
+}
+
+impl Clone for Before {
+    /// A copy of a list is there for its fields.
+    fn clone(&self) -> Before {
+        Before::default()
+    }
+}
+
+impl std::fmt::Debug for Before {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // It tells nothing about the fields of the list.
+        f.write_str("…")
+    }
 }
 
 impl Fields {
@@ -61,6 +119,14 @@ impl Fields {
 
     /// Forgets all fields and keeps the memory.
     pub fn clear(&mut self) {
+        let usual = std::mem::take(&mut self.before.usual);
+        if usual > 0 && self.arena.len() <= BEFORE_MAX {
+            let Before { arena, spans, .. } = &mut self.before;
+            std::mem::swap(&mut self.arena, arena);
+            std::mem::swap(&mut self.spans, spans);
+            spans.truncate(usual);
+            arena.truncate(spans.last().map_or(0, |last| last.start as usize + last.length()));
+        }
         self.arena.clear();
         self.spans.clear();
         self.lengths = 0;
@@ -129,13 +195,34 @@ impl Fields {
         if u32::try_from(start + bytes.len()).is_err() {
             return 0;
         }
-        let mut at = 0;
-        for _ in 0..most {
-            let Some((name_length, value_length)) = usual_line(&bytes[at..]) else { break };
+        let is_start = self.before.usual == self.spans.len();
+        let (mut at, mut was_same) = (0, false);
+        let end = self.spans.len().saturating_add(most);
+        while self.spans.len() < end {
+            let (place, rest) = (self.spans.len(), &bytes[at..]);
+            if !was_same && let Some((same, length)) = self.before.rest(place, rest, end - place) {
+                let offset = narrow(start + at).wrapping_sub(same[0].start);
+                self.spans
+                    .extend(same.iter().map(|span| Span { start: span.start.wrapping_add(offset), ..*span }));
+                let lengths = same.iter().map(|span| length_bit(span.name_length as usize));
+                self.lengths |= lengths.fold(0, |all, bit| all | bit);
+                at += length;
+                was_same = true;
+                continue;
+            }
+            if rest.starts_with(LINE_END) {
+                break;
+            }
+            let same = self.before.line(place, rest);
+            was_same = same.is_some();
+            let Some((name_length, value_length)) = same.or_else(|| usual_line(rest)) else { break };
             self.note_span(start + at, name_length, value_length);
-            at += name_length + COLON.len() + value_length + LINE_END.len();
+            at += line_length(name_length, value_length);
         }
         self.arena.extend_from_slice(&bytes[..at]);
+        if is_start {
+            self.before.usual = self.spans.len();
+        }
         at
     }
 
@@ -158,19 +245,20 @@ impl Fields {
     /// Takes note of a line whose place in the arena is known to be a number of 32 bits.
     #[inline]
     fn note_span(&mut self, start: usize, name_length: usize, value_length: usize) {
-        let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let (start, lengths) = (number(start), (number(name_length), number(value_length)));
-        self.spans.push(Span { start, name_length: lengths.0, value_length: lengths.1 });
-        self.lengths |= length_bit(name_length);
+        let (name_length, value_length) = (narrow(name_length), narrow(value_length));
+        self.spans.push(Span { start: narrow(start), name_length, value_length });
+        self.lengths |= length_bit(name_length as usize);
     }
 
     /// Takes away every field of this name.
     pub fn remove(&mut self, name: &str) {
-        let Fields { arena, spans, lengths, has_gaps } = self;
+        let Fields { arena, spans, lengths, has_gaps, before: known } = self;
         if *lengths & length_bit(name.len()) != 0 {
             let before = spans.len();
             spans.retain(|span| !arena[name_range(*span)].eq_ignore_ascii_case(name.as_bytes()));
-            *has_gaps |= spans.len() < before;
+            if spans.len() < before {
+                (*has_gaps, known.usual) = (true, 0);
+            }
         }
     }
 
@@ -201,6 +289,23 @@ impl Fields {
         &self.arena[start..start + span.value_length as usize]
     }
 
+    /// The value of the only field of this name, if there is one.
+    ///
+    /// # Errors
+    /// There are several.
+    pub fn only(&self, name: &str) -> Result<Option<&[u8]>, Repeated> {
+        if self.lengths & length_bit(name.len()) == 0 {
+            return Ok(None);
+        }
+        let mut found = None;
+        for span in &self.spans {
+            if self.has_name(span, name.as_bytes()) && found.replace(span).is_some() {
+                return Err(Repeated);
+            }
+        }
+        Ok(found.map(|span| self.value(span)))
+    }
+
     /// The values of all fields of this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let spans = if self.lengths & length_bit(name.len()) == 0 { &[][..] } else { &self.spans };
@@ -213,7 +318,7 @@ impl Fields {
         self.spans.iter().map(|&span| {
             let (name_length, value_length) = (span.name_length as usize, span.value_length as usize);
             let line = &self.arena[span.start as usize..];
-            let line = &line[..name_length + COLON.len() + value_length + LINE_END.len()];
+            let line = &line[..line_length(name_length, value_length)];
             Field {
                 name: &line[..name_length],
                 value: &line[name_length + COLON.len()..][..value_length],
@@ -258,6 +363,17 @@ fn differ_in_case(name: &[u8], other: &[u8]) -> bool {
 /// What stands between name and value, and after the value.
 const COLON: &[u8] = b": ";
 const LINE_END: &[u8] = b"\r\n";
+
+/// A place or a length in an arena, which is known to be a number of 32 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lists take no more bytes")]
+const fn narrow(number: usize) -> u32 {
+    number as u32
+}
+
+const fn line_length(name_length: usize, value_length: usize) -> usize {
+    name_length + COLON.len() + value_length + LINE_END.len()
+}
 
 /// Whether bytes have a CR, LF or NUL in them, which would end a field.
 pub fn breaks_framing(bytes: &[u8]) -> bool {
@@ -392,6 +508,36 @@ mod tests {
             let mut copy = Fields::new();
             fields.iter().for_each(|field| copy.push_checked(&field).unwrap());
             assert_eq!(copy.iter().collect::<Vec<_>>(), fields.iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_head_after_another_one_is_read_as_if_it_were_the_first() {
+        let heads: [&[u8]; 8] = [
+            b"Server: a\r\nDate: 1\r\nContent-Length: 10\r\n\r\n",
+            b"Server: a\r\nDate: 1\r\nContent-Length: 10\r\n\r\n",
+            b"Server: a\r\nDate: 2\r\nContent-Length: 100\r\nX: y\r\n\r\n",
+            b"Date: 2\r\nServer: a\r\n\r\n",
+            b"Server: a\r\nA_B: c\r\nDate: 1\r\n\r\n",
+            b"Server: a\r\nA_B: c\r\nDate: 1\r\n\r\n",
+            b"Server: a",
+            b"Server: a\r\n",
+        ];
+        for (first, second) in heads.iter().flat_map(|first| heads.iter().map(move |second| (first, second)))
+        {
+            let (mut fields, mut fresh) = (Fields::new(), Fields::new());
+            fields.push_usual(first, 9);
+            if first.starts_with(b"Server: a\r\nA_B") {
+                // A line that is only usual here may be refused elsewhere.
+                fields.push(b"A_B", b"c").unwrap();
+            }
+            fields.clear();
+            assert!(fields.is_empty() && fields.get("Server").is_none());
+            fields.clear();
+            for most in [1, 9] {
+                assert_eq!(fields.push_usual(second, most), fresh.push_usual(second, most));
+                assert_eq!(format!("{fields:?}"), format!("{fresh:?}"));
+            }
         }
     }
 

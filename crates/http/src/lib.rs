@@ -24,7 +24,7 @@ mod version;
 pub mod words;
 
 pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
-pub use fields::{Field, Fields, InvalidField, breaks_framing};
+pub use fields::{Field, Fields, InvalidField, Repeated, breaks_framing};
 pub use memo::{HeadMemo, HeadText, Places};
 pub use method::Method;
 pub use number::{write_hexadecimal, write_number};

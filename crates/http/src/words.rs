@@ -59,6 +59,20 @@ pub const fn where_is(word: u64, byte: u8) -> u64 {
     !(((others & !HIGH_BITS) + !HIGH_BITS) | others) & HIGH_BITS
 }
 
+/// The high bit of each byte from one ASCII character to another one.
+#[inline]
+pub const fn where_between(word: u64, first: u8, last: u8) -> u64 {
+    let low = word & !HIGH_BITS;
+    let (from, behind) = (low + LOW_BITS * (0x80 - first as u64), low + LOW_BITS * (0x7f - last as u64));
+    from & !behind & !word & HIGH_BITS
+}
+
+/// The high bit of each NUL, and maybe of others behind one such byte.
+#[inline]
+pub const fn where_nul(word: u64) -> u64 {
+    word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS
+}
+
 /// The high bit of each byte before a space, and maybe of others behind one such byte.
 #[inline]
 pub const fn where_control(word: u64) -> u64 {
@@ -100,8 +114,8 @@ pub const fn where_upper(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        any_marked, any_word, first_marked, where_blank, where_control, where_is, where_not_in_name,
-        where_unprintable, where_upper,
+        any_marked, any_word, first_marked, where_between, where_blank, where_control, where_is,
+        where_not_in_name, where_nul, where_unprintable, where_upper,
     };
 
     #[test]
@@ -114,6 +128,9 @@ mod tests {
                     let found = |predicate: fn(u64) -> u64| any_word(&text, |word| predicate(word) != 0);
                     assert_eq!(found(|word| where_is(word, 0)), byte == 0, "{text:?}");
                     assert_eq!(found(|word| where_is(word, 0x7f)), byte == 0x7f, "{text:?}");
+                    assert_eq!(found(where_nul), byte == 0, "{text:?}");
+                    let is_between = found(|word| where_between(word, b'#', b'%'));
+                    assert_eq!(is_between, (b'#'..=b'%').contains(&byte), "{text:?}");
                     assert_eq!(found(|word| where_is(word, b'.')), byte == b'.', "{text:?}");
                     assert_eq!(any_marked(&text, |word| where_is(word, b'.')), byte == b'.', "{text:?}");
                     assert_eq!(any_marked(&text, where_control), byte < b' ', "{text:?}");

@@ -1,7 +1,7 @@
 //! Removing dot segments from paths (RFC 3986, section 5.2.4), and percent-decoding.
 
 use crate::hex;
-use crate::words::{any_word, where_is};
+use crate::words::{any_word, where_between, where_is, where_nul};
 use memchr::{memchr, memchr2};
 
 /// The path leads above the root, contains a NUL, does not start with a slash, or contains a `%` that is not followed by
@@ -24,8 +24,8 @@ pub(super) fn is_plain_path(target: &[u8]) -> bool {
     let changes = |word: u64| {
         let slashes = where_is(word, b'/');
         let follows_slash = (slashes << 8) & (slashes | where_is(word, b'.'));
-        let special = [b'%', b'?', b'#', 0].map(|byte| where_is(word, byte));
-        follows_slash | special[0] | special[1] | special[2] | special[3] != 0
+        // `$` stands between `#` and `%`.
+        follows_slash | where_between(word, b'#', b'%') | where_is(word, b'?') | where_nul(word) != 0
     };
     target.starts_with(b"/") && !any_word(target, changes)
 }
