@@ -55,6 +55,13 @@ struct Place {
     waker: Option<Waker>,
 }
 
+impl Place {
+    #[inline(never)]
+    fn set_waker(&mut self, waker: &Waker) {
+        self.waker = Some(waker.clone());
+    }
+}
+
 /// For what a descriptor is ready, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State(u8);
@@ -85,20 +92,17 @@ impl State {
 
 /// What a descriptor can be ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Wanted {
-    Read,
-    Write,
+    Read = State::READABLE | State::ENDED,
+    Write = State::WRITABLE,
     /// That the peer sends no more.
-    End,
+    End = State::ENDED,
 }
 
 impl Wanted {
     fn flags(self) -> u8 {
-        match self {
-            Wanted::Read => State::READABLE | State::ENDED,
-            Wanted::Write => State::WRITABLE,
-            Wanted::End => State::ENDED,
-        }
+        self as u8
     }
 }
 
@@ -233,6 +237,7 @@ impl Events {
     }
 
     /// Waits until a descriptor may be ready. The task of the last call is woken.
+    #[inline]
     fn poll_place(&self, cx: &mut Context<'_>, index: u32, wanted: Wanted) -> Poll<()> {
         let mut places = self.places.borrow_mut();
         let place = &mut places.all[index as usize];
@@ -240,7 +245,7 @@ impl Events {
             return Poll::Ready(());
         }
         if !place.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            place.waker = Some(cx.waker().clone());
+            place.set_waker(cx.waker());
         }
         Poll::Pending
     }
@@ -254,6 +259,7 @@ impl Events {
     }
 
     /// Takes one call from what the task may make in this turn.
+    #[inline]
     fn poll_allowance(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(left) = self.allowance.get().checked_sub(1) else {
             // The descriptor may still be ready, and no new edge would wake the task: it wakes itself for its next turn.
@@ -290,6 +296,7 @@ impl Registration {
     }
 
     /// Waits until the descriptor may be ready. The task of the last call is woken.
+    #[inline]
     pub(crate) fn poll(
         &self,
         cx: &mut Context<'_>,

@@ -299,16 +299,15 @@ impl<T: Member> TaskTable<T> {
     }
 
     fn poll_member(&self, slot: u32) {
-        let (mut member, state) = {
+        let (mut member, waker) = {
             let mut slots = self.slots.borrow_mut();
             let Some(slot) = slots.all.get_mut(slot as usize) else { return };
             // A wake-up from now on queues the member again. The member must see all writes before earlier wake-ups:
             // that needs a swap with `AcqRel`, and a store is not enough.
             slot.waker.is_queued.swap(false, Ordering::AcqRel);
             let Some(member) = slot.take() else { return };
-            (member, Arc::clone(&slot.waker))
+            (member, Waker::from(Arc::clone(&slot.waker)))
         };
-        let waker = Waker::from(Arc::clone(&state));
         YIELDS.set(false);
         self.pulse.polls(member.number());
         self.events.allow(TURN_CALLS);
@@ -317,8 +316,9 @@ impl<T: Member> TaskTable<T> {
         // Tasks that are no members make as many calls as the runtime lets them.
         self.events.allow(u32::MAX);
         if let Ok(Poll::Pending) = polled {
-            self.slots.borrow_mut().all[slot as usize].member = Presence::Here(member);
-            if YIELDS.get() && !state.is_later.swap(true, Ordering::Relaxed) {
+            let place = &mut self.slots.borrow_mut().all[slot as usize];
+            place.member = Presence::Here(member);
+            if YIELDS.get() && !place.waker.is_later.swap(true, Ordering::Relaxed) {
                 self.later.borrow_mut().push_back(slot);
             }
             return;

@@ -44,7 +44,7 @@ struct Wheel {
 /// It outlives its timer, for the next one: so does its place in a bucket, which serves that one, too.
 #[derive(Debug, Default)]
 struct Entry {
-    /// The tick at which the timer is due.
+    /// When the timer is due, in milliseconds since the wheel exists.
     deadline: Option<u64>,
     /// The tick of the first bucket that the entry is in.
     bucket: Option<u64>,
@@ -181,14 +181,15 @@ impl Wheel {
         };
         entry.bucket = None;
         match entry.deadline {
-            Some(deadline) if deadline <= now => due.extend(entry.waker.take()),
-            Some(deadline) => self.queue(index, deadline),
+            Some(deadline) if deadline <= now.saturating_mul(TICK_MS) => due.extend(entry.waker.take()),
+            Some(deadline) => self.queue(index, deadline.div_ceil(TICK_MS)),
             None => {}
         }
     }
 
-    fn queue(&mut self, index: usize, deadline: u64) {
-        let bucket = deadline.clamp(self.now + 1, self.now + SLOTS as u64 - 1);
+    /// Puts an entry into the bucket of a tick.
+    fn queue(&mut self, index: usize, tick: u64) {
+        let bucket = tick.clamp(self.now + 1, self.now + SLOTS as u64 - 1);
         let entry = &mut self.entries[index];
         if entry.bucket.is_some_and(|queued| queued <= bucket) {
             return;
@@ -247,10 +248,15 @@ impl Timer {
 
     fn set_in(&self, wheel: &mut Wheel, delay: Duration) {
         let age_ms = wheel.age_ms();
-        wheel.pass(age_ms / TICK_MS);
-        let deadline = age_ms.saturating_add(as_ms(delay)).saturating_add(1).div_ceil(TICK_MS);
-        wheel.entries[self.index].deadline = Some(deadline);
-        wheel.queue(self.index, deadline);
+        // The current millisecond has begun already.
+        let deadline = age_ms.saturating_add(as_ms(delay)).saturating_add(1);
+        let entry = &mut wheel.entries[self.index];
+        entry.deadline = Some(deadline);
+        // Most entries are in a bucket of an earlier tick already, which passes them on.
+        if entry.bucket.is_none_or(|bucket| bucket.saturating_mul(TICK_MS) > deadline) {
+            wheel.pass(age_ms / TICK_MS);
+            wheel.queue(self.index, deadline.div_ceil(TICK_MS));
+        }
     }
 
     /// Unsets the timer.
@@ -264,7 +270,7 @@ impl Timer {
     /// Ready when the timer is due; else the task is woken then, or by [`Timers::wake_all`].
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut wheel = self.timers.wheel.borrow_mut();
-        if wheel.entries[self.index].deadline.is_some_and(|deadline| deadline <= wheel.tick()) {
+        if wheel.entries[self.index].deadline.is_some_and(|deadline| deadline <= wheel.age_ms()) {
             return Poll::Ready(());
         }
         wheel.entries[self.index].wake(cx);
