@@ -94,7 +94,7 @@ impl Choice {
 
 /// How many servers may be asked on behalf of one request.
 fn most(members: &Members, limit: usize) -> usize {
-    let all = members.primary.alive() + members.backup.alive();
+    let all = members.primary.alive + members.backup.alive;
     if limit == 0 { all } else { all.min(limit) }
 }
 

@@ -138,6 +138,8 @@ pub struct Broken;
 pub enum Decoded {
     /// Content.
     Data(Bytes),
+    /// Content, with which the content ends.
+    Last(Bytes),
     /// Nothing before there is more input.
     More,
     /// The end of the content.

@@ -40,6 +40,8 @@ pub(crate) enum Link {
     Whole(Box<Parked>),
     /// A place among others.
     Place(Member),
+    /// Nothing any more: the connection was given back.
+    Nothing,
 }
 
 /// Notes how long an attempt took, however it ends.
@@ -107,16 +109,26 @@ impl Line {
 
     /// Takes a request, which is sent while its answer is read.
     pub(crate) fn send(&mut self, dialogue: &mut impl Dialogue, body: Rest) {
-        self.rest = body;
         match &self.link {
-            Link::Whole(_) => self.output.append(|out| dialogue.begin(out)),
+            Link::Whole(_) => {
+                let is_all = matches!(body, Rest::End);
+                self.output.append(|out| {
+                    dialogue.begin(out);
+                    if is_all {
+                        dialogue.append_end(out);
+                    }
+                });
+                self.rest = if is_all { Rest::Nothing } else { body };
+            }
             Link::Place(member) => {
+                self.rest = body;
                 dialogue.connect(member.carrier());
                 member.begin();
                 let begin = |output: &mut Buffer| output.append(|out| dialogue.begin(out));
                 let ((), count) = member.append(&mut self.output, begin);
                 self.note_appended(count);
             }
+            Link::Nothing => {}
         }
     }
 
@@ -132,6 +144,7 @@ impl Line {
             Link::Place(member) => {
                 is_error && (member.is_stale() || (failure.is_unprocessed && !member.is_opener()))
             }
+            Link::Nothing => false,
         }
     }
 
@@ -139,13 +152,8 @@ impl Line {
     pub(crate) fn sent(&self) -> u64 {
         match &self.link {
             Link::Whole(parked) => self.written.max(u64::from(parked.transport.is_sending())),
-            Link::Place(member) => {
-                if member.has_left() {
-                    self.written
-                } else {
-                    0
-                }
-            }
+            Link::Place(member) if !member.has_left() => 0,
+            Link::Place(_) | Link::Nothing => self.written,
         }
     }
 
@@ -173,7 +181,7 @@ impl Line {
         }
         match self.link {
             Link::Whole(_) => self.poll_write(turn, dialogue),
-            Link::Place(_) => self.poll_append(turn, dialogue),
+            Link::Place(_) | Link::Nothing => self.poll_append(turn, dialogue),
         }
     }
 
@@ -268,7 +276,7 @@ impl Line {
     ) -> Poll<io::Result<usize>> {
         let count = match &mut self.link {
             Link::Whole(parked) => ready!(parked.transport.poll_read_into(cx, &mut self.input, least))?,
-            Link::Place(_) => return self.poll_part(cx, dialogue, least),
+            Link::Place(_) | Link::Nothing => return self.poll_part(cx, dialogue, least),
         };
         self.clock.note(|attempt| attempt.received += count as u64);
         Poll::Ready(Ok(count))
@@ -358,11 +366,12 @@ impl Line {
     }
 
     /// The response is whole. If the connection can serve another request, it is kept for one.
-    pub(crate) fn finish(mut self, dialogue: &mut impl Dialogue, reusable: bool, tag: usize) {
+    pub(crate) fn finish(&mut self, dialogue: &mut impl Dialogue, reusable: bool, tag: usize) {
         self.clock.stop();
         let is_quiet = self.took_all() && self.input.is_empty();
-        let Line { link: Link::Whole(mut parked), lease, .. } = self else { return dialogue.disconnect() };
-        let keepalive = lease.group().keepalive;
+        let link = std::mem::replace(&mut self.link, Link::Nothing);
+        let Link::Whole(mut parked) = link else { return dialogue.disconnect() };
+        let keepalive = &self.lease.group().keepalive;
         parked.requests += 1;
         let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(parked.opened_ms));
         let is_young = age <= keepalive.time && parked.requests < keepalive.requests;
@@ -370,7 +379,7 @@ impl Line {
             parked.transport.say_goodbye();
             return;
         }
-        pool::put(&lease, tag, parked);
+        pool::put(&self.lease, tag, parked);
     }
 
     /// The connection changes its protocol.

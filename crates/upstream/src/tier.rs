@@ -13,6 +13,8 @@ pub(crate) struct Tier {
     states: Mutex<Vec<State>>,
     /// The sum of all weights.
     pub(crate) weight: u64,
+    /// How many servers are not `down`.
+    pub(crate) alive: usize,
     /// What took over when the servers were replaced.
     heir: OnceLock<Heir>,
 }
@@ -132,7 +134,8 @@ impl Tier {
         };
         let states = Mutex::new(servers.iter().map(state).collect());
         let weight = servers.iter().map(|server| u64::from(server.weight)).sum();
-        Tier { servers: servers.into(), states, weight, heir: OnceLock::new() }
+        let alive = servers.iter().filter(|server| !server.down).count();
+        Tier { servers: servers.into(), states, weight, alive, heir: OnceLock::new() }
     }
 
     /// Lets other servers take the place of these. A request that is in progress counts there, too, if its server stays.
@@ -158,10 +161,6 @@ impl Tier {
 
     fn lock(&self) -> MutexGuard<'_, Vec<State>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn alive(&self) -> usize {
-        self.servers.iter().filter(|server| !server.down).count()
     }
 
     /// The server at a place on a line where each is as long as its weight.

@@ -424,10 +424,16 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Whether the next field counts, which is of this kind.
+    #[inline]
     pub(crate) fn counts(&mut self, kind: Kind) -> bool {
         let is_first = self.seen & kind.bit() == 0;
         self.seen |= kind.bit();
         is_first || !kind.is_single()
+    }
+
+    /// Whether there was a field of this kind.
+    pub(crate) fn has_seen(&self, kind: Kind) -> bool {
+        self.seen & kind.bit() != 0
     }
 }
 
@@ -442,9 +448,10 @@ pub(crate) fn reason(
     status: Status,
     text: &[u8],
 ) -> Option<(Status, Cow<'static, [u8]>)> {
-    let (text, usual) = (text.trim_ascii(), status.reason().as_bytes());
+    let usual = status.reason().as_bytes();
     // Most values are usual ones, which take no memory.
-    let words = || if text == usual { Cow::Borrowed(usual) } else { Cow::Owned(text.to_vec()) };
+    let is_usual = || text == usual || text.trim_ascii() == usual;
+    let words = || if is_usual() { Cow::Borrowed(usual) } else { Cow::Owned(text.trim_ascii().to_vec()) };
     exchange.error.is_none().then(|| (status, words()))
 }
 

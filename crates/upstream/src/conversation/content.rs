@@ -121,10 +121,17 @@ impl<D: Dialogue> Conversation<D> {
         let mut first = None;
         loop {
             match self.next_there(exchange) {
+                Ok(Decoded::Last(bytes)) if first.is_none() => {
+                    self.leave(exchange);
+                    return Body::Piece(Piece::Bytes(bytes));
+                }
                 Ok(Decoded::Data(bytes)) if first.is_none() => first = Some(Piece::Bytes(bytes)),
                 Ok(Decoded::Data(bytes)) => self.content.pieces.push_back(Piece::Bytes(bytes)),
-                Ok(Decoded::End) => {
-                    let rest = std::mem::take(&mut self.content.pieces);
+                Ok(end @ (Decoded::End | Decoded::Last(_))) => {
+                    let mut rest = std::mem::take(&mut self.content.pieces);
+                    if let Decoded::Last(bytes) = end {
+                        rest.push_back(Piece::Bytes(bytes));
+                    }
                     // A protocol that says so with the head has no end of content to pass on.
                     let is_empty = first.is_none() && self.dialogue.is_whole();
                     self.leave(exchange);
@@ -177,13 +184,16 @@ impl<D: Dialogue> Conversation<D> {
         let decoded = dialogue.read_content(&mut line.input, &remarks);
         // With what frames the content; what came with the head is not in the input any more.
         let taken = before - line.input.bytes().len();
-        let length = if let Ok(Decoded::Data(bytes)) = &decoded { bytes.len().max(taken) } else { taken };
+        let length = match &decoded {
+            Ok(Decoded::Data(bytes) | Decoded::Last(bytes)) => bytes.len().max(taken),
+            _ => taken,
+        };
         line.content_arrived(length);
         match decoded {
-            Ok(Decoded::End) => {
+            Ok(end @ (Decoded::End | Decoded::Last(_))) => {
                 self.pass_trailers(exchange);
                 self.end(exchange, self.dialogue.keeps_connection());
-                Ok(Decoded::End)
+                Ok(end)
             }
             Ok(decoded) => Ok(decoded),
             Err(message) => Err(self.cut(exchange, &Failure::invalid(message))),
@@ -284,6 +294,10 @@ impl<D: Dialogue> Conversation<D> {
             match self.next_there(turn.exchange)? {
                 Decoded::Data(bytes) => self.content.overflow = bytes,
                 Decoded::End => self.content.end = Some(Ok(())),
+                Decoded::Last(bytes) => {
+                    (self.content.overflow, self.content.end) = (bytes, Some(Ok(())));
+                    self.content.held.set(self.content.in_memory + self.content.overflow.len());
+                }
                 Decoded::More => match self.poll_more(turn) {
                     Poll::Ready(result) => result?,
                     Poll::Pending => break,
@@ -296,12 +310,13 @@ impl<D: Dialogue> Conversation<D> {
     /// The content is whole.
     fn end(&mut self, exchange: &Exchange, reusable: bool) {
         self.patience.clear();
-        if let Some(line) = self.line.take() {
+        if let Some(line) = &mut self.line {
             if !line.input.is_empty() {
                 let message = "upstream sent more data than its response has while reading upstream";
-                log(&self.call, &line, exchange, Level::Warn, message);
+                log(&self.call, line, exchange, Level::Warn, message);
             }
             line.finish(&mut self.dialogue, reusable, self.call.tag);
+            self.line = None;
         }
     }
 
@@ -348,6 +363,10 @@ impl<D: Dialogue> Source for Conversation<D> {
             }
             let step = match self.next_there(turn.exchange) {
                 Ok(Decoded::Data(bytes)) => return Pull::Piece(Piece::Bytes(bytes)),
+                Ok(Decoded::Last(bytes)) => {
+                    self.content.end = Some(Ok(()));
+                    return Pull::Piece(Piece::Bytes(bytes));
+                }
                 Ok(Decoded::End) => {
                     self.content.end = Some(Ok(()));
                     continue;

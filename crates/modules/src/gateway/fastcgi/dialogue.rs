@@ -277,7 +277,7 @@ mod tests {
             match records_of.read_content(&mut input, &remarks) {
                 Ok(Decoded::Data(bytes)) => content += &String::from_utf8_lossy(&bytes),
                 Ok(Decoded::More) => break "more".to_owned(),
-                Ok(Decoded::End) => break "end".to_owned(),
+                Ok(Decoded::End | Decoded::Last(_)) => break "end".to_owned(),
                 Err(message) => break message,
             }
         };

@@ -195,7 +195,7 @@ impl Dialogue for HttpDialogue {
             Chunk::Data { skip, length } => {
                 let data = Bytes::copy_from_slice(&input.bytes()[skip..skip + length]);
                 input.consume(skip + length);
-                Ok(Decoded::Data(data))
+                Ok(if self.decoder.is_over() { Decoded::Last(data) } else { Decoded::Data(data) })
             }
             Chunk::NeedMore { consumed } => {
                 input.consume(consumed);

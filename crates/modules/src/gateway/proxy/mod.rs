@@ -327,12 +327,13 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let set: Vec<SetField> =
         view.all(&PROXY_SET_HEADER).iter().map(|written| written.value.clone()).collect();
+    let to = (version, route.fixed.as_deref());
     let proxy = Proxy {
         name: MODULE.name,
         redirects: redirect::rules(redirects, &route.pass, route.fixed.as_deref(), &route.location)?,
         cookies,
-        own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set)),
-        own: OwnFields::new(&set),
+        own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set, to)),
+        own: OwnFields::new(&set, to),
         version,
         passes_te: false,
         method: view.get(&PROXY_METHOD).cloned(),

@@ -42,7 +42,7 @@ pub(crate) fn compile_streaming(
         redirects: Box::default(),
         cookies: Cookies::default(),
         own_kept: None,
-        own: OwnFields::new(&set),
+        own: OwnFields::new(&set, (Version::Http2, route.fixed.as_deref())),
         version: Version::Http2,
         method: None,
         body: None,

@@ -13,7 +13,7 @@ use h1::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
 use journal::Level;
-use memchr::memchr2;
+use memchr::memchr;
 
 use super::dialogue::{Asked, Asks};
 
@@ -57,7 +57,11 @@ impl SetField {
 
 /// What the configuration says of the fields of a request.
 pub(super) struct OwnFields {
+    /// What follows the target in the head of each request: the version, and the first fields if their values are known.
+    start: Box<[u8]>,
+    /// What `Host` is to say, if `start` does not have it.
     host: Option<Template>,
+    has_host: bool,
     /// The starts of further lines, with what follows.
     lines: Box<[(Box<[u8]>, Template)]>,
     /// The names that the client has no say in, in lower case.
@@ -70,19 +74,20 @@ pub(super) struct OwnFields {
 
 impl OwnFields {
     /// The fields of a request whose response may be kept: it must not depend on the conditions of one client.
-    pub(super) fn without_conditions(set: &[SetField]) -> OwnFields {
+    pub(super) fn without_conditions(set: &[SetField], to: (Version, Option<&Target>)) -> OwnFields {
         let mut all = set.to_vec();
         for (name, value) in cached::conditions() {
             if !set.iter().any(|field| field.name.eq_ignore_ascii_case(name.as_bytes())) {
                 all.push(SetField { name: name.as_bytes().into(), value });
             }
         }
-        OwnFields::new(&all)
+        OwnFields::new(&all, to)
     }
 
-    pub(super) fn new(set: &[SetField]) -> OwnFields {
+    /// Compiles the fields of requests in this version of HTTP, which go to this target if it does not depend on the request.
+    pub(super) fn new(set: &[SetField], (version, target): (Version, Option<&Target>)) -> OwnFields {
         let mut names: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
-        let (mut host, mut lines) = (None, Vec::new());
+        let (mut host, mut lines): (_, Vec<(Box<[u8]>, Template)>) = (None, Vec::new());
         for SetField { name, value } in set {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
             if is("host") {
@@ -94,15 +99,34 @@ impl OwnFields {
         }
         let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));
         let sets_te = names[OWN.len()..].iter().any(|name| **name == *b"te");
-        OwnFields { host, lines: lines.into(), names: names.into(), lengths, sets_te }
+        let mut start = [b" ", version.as_str().as_bytes(), b"\r\n"].concat();
+        let has_host = match (&host, target) {
+            (None, Some(target)) => {
+                append_line(&mut start, HOST, |out| out.extend_from_slice(target.host.as_bytes()))
+            }
+            (Some(host), _) => {
+                let text = host.constant().unwrap_or_default();
+                append_line(&mut start, HOST, |out| out.extend_from_slice(text))
+            }
+            (None, None) => false,
+        };
+        let known = lines.iter().take_while(|(_, value)| has_host && value.constant().is_some()).count();
+        for (name, value) in lines.drain(..known) {
+            append_line(&mut start, &name, |out| out.extend_from_slice(value.constant().unwrap_or_default()));
+        }
+        let (start, lines, names) = (start.into(), lines.into(), names.into());
+        OwnFields { start, host, has_host, lines, names, lengths, sets_te }
     }
 
-    /// Appends the lines of all fields whose values are not empty.
+    /// Appends what follows the target: the version, and the lines of all fields whose values are not empty.
     fn write(&self, proxy: &Proxy, exchange: &Exchange, target: &Target, head: &mut Vec<u8>) {
-        let has_host =
-            self.host.as_ref().map(|host| append_line(head, b"Host: ", |out| host.write(exchange, out)));
-        if has_host.is_none_or(|has_host| !has_host && proxy.version != Version::Http10) {
-            append_line(head, b"Host: ", |out| out.extend_from_slice(target.host.as_bytes()));
+        head.extend_from_slice(&self.start);
+        if !self.has_host {
+            let has_host =
+                self.host.as_ref().map(|host| append_line(head, HOST, |out| host.write(exchange, out)));
+            if has_host.is_none_or(|has_host| !has_host && proxy.version != Version::Http10) {
+                append_line(head, HOST, |out| out.extend_from_slice(target.host.as_bytes()));
+            }
         }
         for (start, value) in &self.lines {
             append_line(head, start, |out| value.write(exchange, out));
@@ -120,6 +144,8 @@ impl OwnFields {
         self.lengths & length_bit(name) != 0 && self.names.iter().any(|own| is_alike(name, own))
     }
 }
+
+const HOST: &[u8] = b"Host: ";
 
 fn length_bit(name: &[u8]) -> u64 {
     1 << (name.len() % 64)
@@ -191,9 +217,8 @@ fn prepare(
     let head = &mut asked.head;
     write_method(proxy, exchange, head);
     asked.is_head = head == b"HEAD";
-    for part in [b" ", &call.uri[..], b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
-        head.extend_from_slice(part);
-    }
+    head.push(b' ');
+    head.extend_from_slice(&call.uri);
     let start = head.len();
     let own = proxy.own(exchange);
     own.write(proxy, exchange, target, head);
@@ -332,7 +357,11 @@ fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut
     }
     let rest = &request.path[skipped..];
     // Where the client escaped nothing of the path, its own spelling is kept.
-    let has_escapes = || memchr2(b'%', b'?', &request.uri).is_some_and(|at| request.uri[at] == b'%');
+    let has_percent = |text: &[u8]| any_marked(text, |word| where_is(word, b'%'));
+    let has_escapes = || {
+        let end = || memchr(b'?', &request.uri).unwrap_or(request.uri.len());
+        has_percent(&request.uri) && has_percent(&request.uri[..end()])
+    };
     if exchange.internal || has_escapes() {
         escape::path(rest, uri);
     } else {

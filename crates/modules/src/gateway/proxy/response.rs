@@ -6,7 +6,7 @@ use crate::shared::gateway::{Counting, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use h1::tokens;
-use http::{Fields, Status, Version};
+use http::{Field, Fields, InvalidField, Repeated, Status, Version};
 use journal::Level;
 use upstream::Kind;
 
@@ -29,52 +29,61 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     exchange.response.content_length = length;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let hidden = &proxy.settings.hidden;
-    let (mut has_server, mut has_date) = (false, false);
     // What most servers list is dropped in any case.
-    let has_list = fields.all("Connection").any(|value| !value.eq_ignore_ascii_case(b"keep-alive"));
+    let has_list = match fields.only("Connection") {
+        Ok(None | Some(b"keep-alive")) => false,
+        Ok(Some(list)) => !list.eq_ignore_ascii_case(b"keep-alive"),
+        Err(Repeated) => true,
+    };
     let mut counting = Counting::default();
     for field in fields.iter() {
         let kind = Kind::of(&field);
-        if !counting.counts(kind) {
+        if !counting.counts(kind) || kind == Kind::Own || hidden.has_field(kind, &field) {
             continue;
         }
-        has_server |= kind == Kind::Server;
-        has_date |= kind == Kind::Date;
-        let is_listed = || tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token));
-        let is_dropped = match kind {
-            Kind::Own => true,
-            // A server may ask for another protocol (RFC 9110, section 15.5.22), but not in HTTP/2.
-            Kind::Upgrade => !is_switch && exchange.request.head.version > Version::Http11,
-            _ => has_list && is_listed(),
-        };
-        if is_dropped || hidden.has_field(kind, &field) {
-            continue;
-        }
-        let value = match kind {
-            Kind::ContentType => {
-                exchange.response.content_type = media_type(field.value, before);
+        if has_list && kind != Kind::Upgrade {
+            let is_listed = |token: &[u8]| field.name.eq_ignore_ascii_case(token);
+            if tokens(fields, "Connection").any(is_listed) {
                 continue;
             }
-            Kind::Location => match rewrite(&proxy.redirects, exchange, field.value) {
-                Some(url) if url.starts_with(b"/") => {
-                    exchange.response.location = Some(url.into());
-                    continue;
-                }
-                rewritten => rewritten,
-            },
-            Kind::Refresh => rewrite_refresh(&proxy.redirects, exchange, field.value),
-            _ => None,
-        };
-        let passed = &mut exchange.response.fields;
-        let pushed = match &value {
-            Some(value) => passed.push(field.name, value),
-            None => passed.push_checked(&field),
+        }
+        let response = &mut exchange.response;
+        let pushed = match kind {
+            Kind::ContentType => {
+                response.content_type = media_type(field.value, before);
+                Ok(())
+            }
+            Kind::Location | Kind::Refresh => push_target(proxy, exchange, kind, &field),
+            // A server may ask for another protocol (RFC 9110, section 15.5.22), but not in HTTP/2.
+            Kind::Upgrade if !is_switch && exchange.request.head.version > Version::Http11 => Ok(()),
+            _ => response.fields.push_checked(&field),
         };
         if pushed.is_err() {
             exchange.log(Level::Error, "a field of the upstream's response cannot be passed on");
         }
     }
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
-    exchange.wire.omits_server |= !has_server && !hidden.has_kind(Kind::Server);
-    exchange.wire.omits_date |= !has_date && !hidden.has_kind(Kind::Date);
+    exchange.wire.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
+    exchange.wire.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
+}
+
+/// Passes a field on that says where the client should go (`proxy_redirect`).
+fn push_target(
+    proxy: &Proxy,
+    exchange: &mut Exchange,
+    kind: Kind,
+    field: &Field<'_>,
+) -> Result<(), InvalidField> {
+    let rewritten = match kind {
+        Kind::Refresh => rewrite_refresh(&proxy.redirects, exchange, field.value),
+        _ => rewrite(&proxy.redirects, exchange, field.value),
+    };
+    match rewritten {
+        Some(url) if kind == Kind::Location && url.starts_with(b"/") => {
+            exchange.response.location = Some(url.into());
+            Ok(())
+        }
+        Some(value) => exchange.response.fields.push(field.name, &value),
+        None => exchange.response.fields.push_checked(field),
+    }
 }

@@ -212,7 +212,7 @@ mod tests {
                 match block.read_content(&mut input, &remarks)? {
                     Decoded::Data(bytes) => content += &String::from_utf8_lossy(&bytes),
                     Decoded::More => break,
-                    Decoded::End => {
+                    Decoded::End | Decoded::Last(_) => {
                         end = "end";
                         break;
                     }
