@@ -362,6 +362,12 @@ impl Exchange {
         self.hints.borrow_mut().push(fields);
     }
 
+    /// Whether there are early hints that were not taken yet.
+    #[inline]
+    pub fn has_hints(&mut self) -> bool {
+        !self.hints.get_mut().is_empty()
+    }
+
     /// The early hints that were not taken yet.
     pub fn take_hints(&mut self) -> Vec<Fields> {
         std::mem::take(self.hints.get_mut())
@@ -380,11 +386,13 @@ impl Exchange {
     }
 
     /// The value of a type that was attached last; what is attached to this exchange alone comes first.
+    #[inline]
     pub fn attached<T: 'static>(&self) -> Option<Rc<T>> {
         last(&self.own.borrow()).or_else(|| self.attached_to_all())
     }
 
     /// As [`Exchange::attached`], of what the request and all those on its behalf have in common.
+    #[inline]
     pub fn attached_to_all<T: 'static>(&self) -> Option<Rc<T>> {
         last(&self.kept.get()?.attached.borrow())
     }

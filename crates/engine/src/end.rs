@@ -38,6 +38,12 @@ pub trait End: BodyReader {
         Some(body)
     }
 
+    /// Takes a whole response that is in memory and short, if it wants to be given it at once.
+    fn take_whole(&mut self, flow: &mut Flow, body: &Body) -> bool {
+        let _ = (flow, body);
+        false
+    }
+
     /// Frames the response, takes its head, and tells whether its content is wanted.
     fn head(&mut self, flow: &mut Flow, body: &Body, is_limited: bool) -> bool;
 

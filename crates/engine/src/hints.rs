@@ -7,8 +7,11 @@ use std::task::Context;
 
 /// Gives the sender the hints that came since the last call; `true` if it has to send them.
 pub(crate) fn give(exchange: &mut Exchange, end: &mut dyn End) -> bool {
+    if !exchange.has_hints() {
+        return false;
+    }
     let hints = exchange.take_hints();
-    if hints.is_empty() || exchange.wire.head_sent || !are_wanted(exchange) {
+    if exchange.wire.head_sent || !are_wanted(exchange) {
         return false;
     }
     let filled = hints.iter().filter(|fields| !fields.is_empty());

@@ -18,7 +18,7 @@ pub struct Pace {
     /// Since when the client is waited for, if it is.
     waits_since: Option<Instant>,
     bytes: u64,
-    throttle: Option<Throttle>,
+    throttle: Option<Box<Throttle>>,
 }
 
 impl Pace {
@@ -34,7 +34,7 @@ impl Pace {
 
     /// From now on no faster than this.
     pub fn limit_to(&mut self, throttle: Option<Throttle>) {
-        self.throttle = throttle;
+        self.throttle = throttle.map(Box::new);
     }
 
     /// For anything, with a limit for each wait and a least rate.

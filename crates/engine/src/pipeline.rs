@@ -213,6 +213,11 @@ impl Flow {
         Some(self.reroute(reroute).unwrap_or_else(|| self.run()))
     }
 
+    /// Whether there is content that the client does not get, but that is read to its end.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent.is_some()
+    }
+
     /// The content that the client does not get, but that is read to its end.
     pub(crate) fn take_unsent(&mut self) -> Option<Box<dyn Source>> {
         self.unsent.take()

@@ -26,7 +26,7 @@ enum State {
     /// Nothing is waited for.
     Idle,
     /// Work is begun when the client has the answers to its requests before this one: it may send nothing more before.
-    Clearing(Work, Pace),
+    Clearing(Work, Option<Box<Pace>>),
     /// A handler waits for work.
     Waiting(Doing),
     /// The response is sent.
@@ -67,9 +67,7 @@ impl Request {
     pub fn start(&mut self, progress: Progress) {
         self.state = match progress {
             Progress::Respond(body) => State::Sending(Sending::new(body)),
-            Progress::Wait(work) => {
-                State::Clearing(work, Pace::of_response(&self.flow.exchange.scope.policy.sending))
-            }
+            Progress::Wait(work) => State::Clearing(work, None),
             Progress::Close => State::Closed,
         };
     }
@@ -89,7 +87,14 @@ impl Request {
             match state {
                 State::Idle | State::Closed => return Poll::Ready(After::Closed),
                 State::Clearing(_, pace) => {
-                    let cleared = ready!(poll_flush(cx, flow, end, pace));
+                    let cleared = match end.has_unsent() {
+                        true => {
+                            let sending = &flow.exchange.scope.policy.sending;
+                            let pace = pace.get_or_insert_with(|| Box::new(Pace::of_response(sending)));
+                            ready!(poll_flush(cx, flow, end, pace))
+                        }
+                        false => Ok(()),
+                    };
                     let State::Clearing(work, _) = std::mem::replace(state, State::Idle) else { continue };
                     *state = State::Waiting(match cleared {
                         Ok(()) => Doing::start(work, flow, *depth, end),
@@ -145,9 +150,7 @@ impl Request {
 
     fn follow(&mut self, progress: Progress) {
         self.state = match progress {
-            Progress::Wait(work) => {
-                State::Clearing(work, Pace::of_response(&self.flow.exchange.scope.policy.sending))
-            }
+            Progress::Wait(work) => State::Clearing(work, None),
             Progress::Respond(_) | Progress::Close => {
                 self.flow.exchange.response.content_length = self.length;
                 State::Idle

@@ -57,9 +57,10 @@ impl Sending {
     /// Begins to send, now that the settings are known that count.
     pub(super) fn begin(&mut self, flow: &mut Flow, end: &mut dyn End, body: Body) {
         self.pace = Pace::of_response(&flow.exchange.scope.policy.sending);
-        match end.timer().is_some() && is_limited(&flow.exchange) {
-            true => self.rest = Rest::Clearing(body),
-            false => self.head(flow, end, body),
+        if end.timer().is_some() && is_limited(&flow.exchange) {
+            self.rest = Rest::Clearing(body);
+        } else if flow.has_unsent() || !end.take_whole(flow, &body) {
+            self.head(flow, end, body);
         }
     }
 

@@ -143,7 +143,15 @@ impl Locations {
         self.slash_redirect_lengths != 0 || self.redirects_inside
     }
 
+    /// Whether there is no location but named ones.
+    fn is_empty(&self) -> bool {
+        self.prefixes.entries.is_empty() && self.matched.is_empty() && self.exact.is_empty()
+    }
+
     fn search(&self, exchange: &Exchange, path: &[u8]) -> Result<Found<'_>, TooManySteps> {
+        if self.is_empty() {
+            return Ok(Found::Nothing);
+        }
         if let Some(location) = self.exact.get(path) {
             return Ok(Found::Final(location));
         }
@@ -156,7 +164,7 @@ impl Locations {
                 inner => inner,
             };
         }
-        if matches!(found, Found::Final(_)) || !patterns_allowed {
+        if matches!(found, Found::Final(_)) || !patterns_allowed || self.matched.is_empty() {
             return Ok(found);
         }
         let first = self.patterns.first(exchange, path)?;

@@ -261,8 +261,10 @@ fn find_server(client: &ClientConnection, pooled: &mut PooledRequest, read: Read
         true => Ok(client.default_server()),
         false => client.hosts().find(&flow.exchange),
     };
-    let server = found.unwrap_or(client.default_server());
-    pooled.message.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
+    let server = found.unwrap_or_else(|TooManySteps| {
+        pooled.message.refused = Some(Status::INTERNAL_SERVER_ERROR);
+        client.default_server()
+    });
     pooled.request.flow.choose(server);
 }
 

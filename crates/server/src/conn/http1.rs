@@ -1,7 +1,7 @@
 //! A connection in HTTP/1 as the sender of a request: it brings the body, and encodes and sends the response.
 
 use super::message::{Message, Part, Reading};
-use super::respond::{Answer, append_bytes, append_end, append_head};
+use super::respond::{Answer, append_bytes, append_content, append_end, append_head, fits_in_memory};
 use super::{ClientConnection, OUTPUT_LIMIT, READ_SIZE};
 use crate::task_table;
 use bytes::{Buf, Bytes};
@@ -123,7 +123,7 @@ impl Http1<'_> {
                 output.consume(count);
                 output.release();
                 self.message.content.advance(of_content);
-                if self.message.content.is_empty() {
+                if of_content > 0 && self.message.content.is_empty() {
                     // Its memory is of use elsewhere.
                     self.message.content = Bytes::new();
                 }
@@ -286,6 +286,17 @@ impl End for Http1<'_> {
             true => Ok(()),
             false => self.message.skip(&mut self.client.input, exchange).map(drop),
         }
+    }
+
+    fn take_whole(&mut self, flow: &mut Flow, body: &Body) -> bool {
+        if !fits_in_memory(body) || stays(self.client, body) {
+            return false;
+        }
+        self.head(flow, body, false);
+        if let Some(answer) = &self.message.answer {
+            append_content(&mut self.client.output, flow, answer, body);
+        }
+        true
     }
 
     fn head(&mut self, flow: &mut Flow, body: &Body, is_limited: bool) -> bool {

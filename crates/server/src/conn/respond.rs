@@ -45,6 +45,11 @@ pub(crate) fn fits_in_memory(body: &Body) -> bool {
 /// Appends a whole response.
 pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: &Body) {
     append_head(output, flow, answer);
+    append_content(output, flow, answer, body);
+}
+
+/// Appends content that is in memory, and its end.
+pub(crate) fn append_content(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: &Body) {
     let before = output.bytes().len();
     for piece in body.pieces().filter(|_| answer.has_body).unwrap_or_default() {
         if let Piece::Bytes(bytes) = piece {
