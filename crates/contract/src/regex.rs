@@ -1,9 +1,9 @@
 //! A regular expression whose captures become the exchange's.
 
-use crate::counters::{self, Count};
 use crate::{Definition, Exchange, VariableId, Variables};
 use conf::value::{Candidate, Captures, Pattern, PatternSet, TooManySteps};
 use journal::Level;
+use journal::counters::{self, Count};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;

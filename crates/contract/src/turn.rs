@@ -3,9 +3,7 @@
 use crate::Exchange;
 use http::Status;
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 /// What a request has at hand while it is polled.
 pub struct Turn<'a, 'cx> {
@@ -58,32 +56,4 @@ pub trait Task: 'static {
 
     /// What [`Outcome::Task`](crate::Outcome::Task) holds when the work is done.
     fn into_outcome(self: Box<Self>) -> Box<dyn Any>;
-}
-
-/// A future as a [`Task`]: the outcome is its output.
-pub struct Eventually<T> {
-    future: Pin<Box<dyn Future<Output = T>>>,
-    output: Option<T>,
-}
-
-impl<T: 'static> Eventually<T> {
-    /// The task of a future of this thread.
-    pub fn boxed(future: impl Future<Output = T> + 'static) -> Box<dyn Task> {
-        Box::new(Eventually { future: Box::pin(future), output: None })
-    }
-}
-
-impl<T: 'static> Task for Eventually<T> {
-    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
-        self.output = Some(ready!(self.future.as_mut().poll(turn.cx)));
-        Poll::Ready(Ok(()))
-    }
-
-    fn into_outcome(self: Box<Self>) -> Box<dyn Any> {
-        match self.output {
-            Some(output) => Box::new(output),
-            // A task that is not done has no outcome, which is of no type that anyone expects.
-            None => Box::new(()),
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! Files that are not in memory. Other threads read them, so that no connection waits for the disk of another one.
 
-use contract::{Ready, read_ready};
 use journal::clock::Time;
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use wire::Job;
+use wire::{Job, Ready, read_ready};
 
 /// How much is read at once where only the reading matters.
 const SCRATCH: usize = 64 * 1024;
@@ -182,12 +181,12 @@ impl FileReading {
 #[cfg(test)]
 mod tests {
     use super::{Read, Unknown, read, warm};
-    use contract::{Ready, read_ready};
     use rustix::fs::{Advice, fadvise, fsync};
     use std::fs::File;
     use std::io::Write;
     use std::ops::Range;
     use std::sync::Arc;
+    use wire::{Ready, read_ready};
 
     const LENGTH: usize = 300_000;
 

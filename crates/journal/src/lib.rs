@@ -8,6 +8,7 @@
 
 mod buffer;
 pub mod clock;
+pub mod counters;
 mod error;
 mod file;
 mod files;

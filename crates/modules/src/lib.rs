@@ -161,6 +161,7 @@ mod shared {
     pub(crate) mod changed;
     pub(crate) mod directories;
     pub(crate) mod dynamic;
+    pub(crate) mod eventually;
     pub(crate) mod files;
     pub(crate) mod forwarded;
     pub(crate) mod gateway;

@@ -6,6 +6,7 @@
 mod buffer;
 mod job;
 pub mod memory;
+mod reading;
 mod spool;
 #[cfg(test)]
 mod testing;
@@ -16,6 +17,7 @@ mod vacancies;
 
 pub use buffer::Buffer;
 pub use job::Job;
+pub use reading::{Ready, read_ready};
 pub use spool::{FileName, Spool};
 pub use throttle::{Throttle, Trickle};
 pub use timer::{Elapsed, Timer, Timers};

@@ -17,9 +17,9 @@
 //! ```
 
 use conf::{Arity, Contexts, Diagnostic};
-use contract::counters::{Count, active, total};
 use contract::{Body, Directive, Exchange, Handler, Module, Rule, ScopeBuilder, Step, Variable, View};
 use http::{Method, Status};
+use journal::counters::{Count, active, total};
 
 /// Counters of connections.
 pub static MODULE: Module = Module {

@@ -1,12 +1,13 @@
 //! Content block by block, whatever it is made of: for filters that read what passes.
 
 use bytes::Bytes;
-use contract::{Body, Outcome, Piece, Pull, Ready, Source, Turn, Work, read_ready};
+use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use wire::{Ready, read_ready};
 
 /// The longest block, in bytes.
 pub(crate) const BLOCK: u64 = 64 * 1024;

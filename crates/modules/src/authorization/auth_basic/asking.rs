@@ -1,9 +1,10 @@
 //! The check of the password that a request gives, step by step. `auth_basic` and `.htaccess` files share it.
 
 use super::check::{self, Checked, Failure, Given, Stage, Verdict};
+use crate::shared::eventually::Eventually;
 use crate::shared::files;
 use crate::values::variables::user;
-use contract::{Eventually, Exchange, Outcome, Step, Work};
+use contract::{Exchange, Outcome, Step, Work};
 use http::{Method, Status};
 use journal::Level;
 use std::path::Path;

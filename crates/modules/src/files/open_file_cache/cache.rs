@@ -3,7 +3,7 @@
 use super::opened::Opened;
 use crate::files::symlinks::Way;
 use crate::shared::lru::Lru;
-use contract::counters::{self, Count};
+use journal::counters::{self, Count};
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;

@@ -3,13 +3,14 @@
 use crate::files::symlinks::{self, Way};
 use crate::shared::files;
 use bytes::Bytes;
-use contract::{Body, FileIdentity, Piece, Ready, read_ready};
+use contract::{Body, FileIdentity, Piece};
 use http::HeadMemo;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::{Ready, read_ready};
 
 /// Files up to this many bytes are read at once; larger ones are left to the sender.
 pub(super) const READ_BYTES_MAX: u64 = 64 * 1024;

@@ -6,7 +6,7 @@ use super::{Cached, LOADED_MAX, any_set};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
 use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer};
-use contract::{Body, Exchange, Piece, Ready, read_ready};
+use contract::{Body, Exchange, Piece};
 use h1::tokens;
 use http::{Fields, Method, Status, parse_date};
 use journal::Level;
@@ -14,6 +14,7 @@ use journal::clock::Time;
 use std::rc::Rc;
 use std::sync::Arc;
 use upstream::Kind;
+use wire::{Ready, read_ready};
 
 /// The head of an answer as the upstream server sent it.
 pub(crate) struct Answer<'a> {

@@ -9,6 +9,7 @@ mod keys;
 pub(crate) mod prepared;
 mod variables;
 
+use crate::shared::eventually::Eventually;
 use crate::shared::scratch::with_scratch;
 use crate::transform::slice::{self, slice_range};
 use crate::values::variables::host_and_port;
@@ -16,7 +17,7 @@ use cache::rfc9111::{self, Use, Wish};
 use cache::{
     Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
 };
-use contract::{Content, Event, Eventually, Exchange, Ready, Subrequest, Template, Work, read_ready};
+use contract::{Content, Event, Exchange, Subrequest, Template, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
@@ -31,7 +32,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use upstream::{CacheSettings, Failures, Store};
 pub(crate) use variables::{conditions, etag, last_modified, status};
-use wire::Timer;
+use wire::{Ready, Timer, read_ready};
 
 /// The result of the look for a response (`$upstream_cache_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
