@@ -87,13 +87,13 @@ impl OwnFields {
     /// Compiles the fields of requests in this version of HTTP, which go to this target if it does not depend on the request.
     pub(super) fn new(set: &[SetField], (version, target): (Version, Option<&Target>)) -> OwnFields {
         let mut names: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
-        let (mut host, mut lines): (_, Vec<(Box<[u8]>, Template)>) = (None, Vec::new());
+        let (mut host, mut lines) = (None, Vec::new());
         for SetField { name, value } in set {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
             if is("host") {
                 host.get_or_insert_with(|| value.clone());
             } else if !FRAMING.iter().any(|framing| is(framing)) && value.constant() != Some(b"") {
-                lines.push(([name, &b": "[..]].concat().into(), value.clone()));
+                lines.push((Box::<[u8]>::from([name, &b": "[..]].concat()), value.clone()));
             }
             names.push(name.to_ascii_lowercase().into());
         }
