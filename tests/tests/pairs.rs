@@ -1,18 +1,23 @@
 //! Requests and answers that are made up, through Fulmar, with a server at the other end that records what it gets:
 //! each request arrives once with the content that its client declared, each client gets the answer to its own request,
-//! and no byte of content is read as a head. `PAIRS` and `PAIR_SEED` choose how many and which.
+//! and no byte of content is read as a head, in clear and over TLS to that server. `PAIRS` and `PAIR_SEED` choose how many and which.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tests::binary::Server;
 use tests::client::Client;
 use tests::mutation::Dice;
+use tests::origin::{Connection, Wire};
+use tests::over_both;
 use tests::response::Response;
 use tests::site::Site;
+
+over_both! {
+    each_request_has_its_own_answer
+}
 
 /// How many pairs are sent where nothing else is said.
 const RUNS: u64 = 4_000;
@@ -24,9 +29,9 @@ const SITE: &str = "
     client_max_body_size 0;
     server {
         listen 127.0.0.1:%%PORT%%;
-        location / { proxy_pass http://origin; }
-        location /stream/ { proxy_pass http://origin; proxy_request_buffering off; proxy_buffering off; }
-        location /small/ { proxy_pass http://origin; client_body_buffer_size 1k; proxy_buffers 4 1k; proxy_buffer_size 1k;
+        location / { proxy_pass SCHEME://origin; }
+        location /stream/ { proxy_pass SCHEME://origin; proxy_request_buffering off; proxy_buffering off; }
+        location /small/ { proxy_pass SCHEME://origin; client_body_buffer_size 1k; proxy_buffers 4 1k; proxy_buffer_size 1k;
             proxy_busy_buffers_size 2k; }
     }";
 
@@ -199,7 +204,7 @@ struct Records {
 type Recorded = Arc<Mutex<Records>>;
 
 /// Starts the server at the other end.
-fn origin() -> (SocketAddr, Recorded) {
+fn origin(wire: Wire) -> (SocketAddr, Recorded) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let recorded = Recorded::default();
@@ -208,7 +213,8 @@ fn origin() -> (SocketAddr, Recorded) {
         for stream in listener.incoming().flatten() {
             let recorded = Arc::clone(&shared);
             std::thread::spawn(move || {
-                if let Err(fault) = serve(stream, &recorded) {
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                if let Err(fault) = serve(&mut *wire.accept(stream), &recorded) {
                     recorded.lock().unwrap().faults.push(fault);
                 }
             });
@@ -217,11 +223,10 @@ fn origin() -> (SocketAddr, Recorded) {
     (address, recorded)
 }
 
-fn serve(mut stream: TcpStream, recorded: &Recorded) -> Result<(), String> {
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+fn serve(stream: &mut dyn Connection, recorded: &Recorded) -> Result<(), String> {
     let mut input = Vec::new();
     loop {
-        let Some(end) = until(&mut stream, &mut input, |input| find(input, b"\r\n\r\n")) else {
+        let Some(end) = until(stream, &mut input, |input| find(input, b"\r\n\r\n")) else {
             return if input.is_empty() {
                 Ok(())
             } else {
@@ -234,20 +239,24 @@ fn serve(mut stream: TcpStream, recorded: &Recorded) -> Result<(), String> {
         let id = field(&head, "X-Pair").and_then(|id| id.parse::<u64>().ok());
         let id = id.filter(|&id| head.contains(&format!("/{id} HTTP/1.1\r\n")));
         let id = id.ok_or_else(|| format!("no head of a request: {head}"))?;
-        let Some(content) = body(&mut stream, &mut input, &head)? else {
+        let Some(content) = body(stream, &mut input, &head)? else {
             // The request was cut.
             return if request(id).is_flawed { Ok(()) } else { Err(format!("pair {id} has half a body")) };
         };
         recorded.lock().unwrap().contents.entry(id).or_default().push(content);
         let reply = reply(id, &method);
-        if stream.write_all(&reply.bytes).is_err() || reply.closes {
+        if stream.write_all(&reply.bytes).and_then(|()| stream.flush()).is_err() {
+            return Ok(());
+        }
+        if reply.closes {
+            stream.end();
             return Ok(());
         }
     }
 }
 
 /// The content of a request, read as its head says; none if the connection ends before.
-fn body(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> Result<Option<Vec<u8>>, String> {
+fn body(stream: &mut dyn Connection, input: &mut Vec<u8>, head: &str) -> Result<Option<Vec<u8>>, String> {
     let length = field(head, "Content-Length");
     match (field(head, "Transfer-Encoding"), length) {
         (None, None) => Ok(Some(Vec::new())),
@@ -279,7 +288,11 @@ fn body(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> Result<Optio
 }
 
 /// Reads until the input has what is looked for; none if it ends before.
-fn until<T>(stream: &mut TcpStream, input: &mut Vec<u8>, look: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+fn until<T>(
+    stream: &mut dyn Connection,
+    input: &mut Vec<u8>,
+    look: impl Fn(&[u8]) -> Option<T>,
+) -> Option<T> {
     let mut buffer = [0; 16 * 1024];
     loop {
         if let Some(found) = look(input) {
@@ -392,12 +405,12 @@ fn check(request: &Request, response: Option<&Response>, got: &[Vec<u8>]) -> Res
     Ok(())
 }
 
-#[test]
-fn each_request_has_its_own_answer() {
+fn each_request_has_its_own_answer(wire: Wire) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (runs, first) = (number("PAIRS").unwrap_or(RUNS), number("PAIR_SEED").unwrap_or(0));
-    let (origin, recorded) = origin();
-    let running = Site::new(&SITE.replace("ORIGIN", &origin.port().to_string())).start(Server::Fulmar);
+    let (origin, recorded) = origin(wire);
+    let http = SITE.replace("ORIGIN", &origin.port().to_string()).replace("SCHEME", wire.scheme());
+    let running = Site::new(&http).start(Server::Fulmar);
     let address = running.address();
     let threads = 4;
     let faults: Vec<String> = std::thread::scope(|scope| {
