@@ -70,7 +70,8 @@ fn row(directive: &dyn AnyDirective) -> Directive {
         arguments: arguments(info.shape),
         contexts: info.contexts,
         default: info.default.into(),
-        inheritance: inheritance(info.rule).into(),
+        // A directive without effect has no values that a level could inherit.
+        inheritance: if info.help.starts_with("Has no effect") { "–" } else { inheritance(info.rule) }.into(),
         help: info.help.into(),
     }
 }
