@@ -15,7 +15,7 @@ use crate::renewal_info;
 use crate::schedule::{self, Limit};
 use crate::state::{self, Lock, Report};
 
-/// How often a directory is tried that another process has, in seconds.
+/// How long to wait, in seconds, if another process has locked the state's directory.
 const LOCKED_PAUSE: i64 = 5;
 
 /// The longest time that is waited without a look at the clock, which may jump.
@@ -24,11 +24,15 @@ const LOOK: Duration = Duration::from_secs(3600);
 /// The shortest time from one attempt to the next one, whatever the clock does.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// How long to wait after a question that was not answered, in seconds.
+/// How long to wait, in seconds, after the authority did not say when to renew.
 const ASK_AGAIN: i64 = 6 * 3600;
 
-/// Less than this share of its life is left to a certificate that cannot be renewed: the log warns louder.
-const URGENT: i64 = 10;
+/// A failed renewal is an error if less than two parts in so many of the certificate's life are left, and critical if
+/// less than one part is left.
+const URGENT_PARTS: i64 = 10;
+
+/// A new certificate is not renewed before this pause, which is the one after so many failures.
+const PAUSE_OF_NEW: u32 = 3;
 
 /// How important a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +104,8 @@ struct Wanted<'a> {
     earliest: i64,
     /// When the authority is asked for its suggestion about the renewal.
     ask_at: i64,
-    /// How the authority names the certificate, if it makes suggestions.
+    /// The identifier of the present certificate, which the next order names as the one that it replaces. Only
+    /// authorities that suggest renewal times have such identifiers.
     replaced: Option<CertificateIdentifier<'static>>,
     /// When to make the next attempt.
     due: i64,
@@ -113,12 +118,13 @@ impl Wanted<'_> {
             Some(times) if !self.is_foreign() => schedule::renewal(times, self.order.number()),
             _ => 0,
         };
-        // After failures the pause counts. The time of an attempt is not kept for a certificate that is gone.
+        // After a failure the stored time counts, which keeps the pause. Otherwise the stored time is not used: its
+        // certificate may have been deleted.
         self.due = match self.report.next_attempt {
             Some(at) if self.report.failures > 0 => at,
             _ => renewal,
         };
-        // A certificate that was there before, or is new.
+        // The authority's suggestion for this certificate is not known yet: ask at once.
         self.ask_at = 0;
         self.report.next_attempt = Some(self.due);
     }
@@ -129,7 +135,7 @@ impl Wanted<'_> {
         self.report.issued_by.as_ref().is_some_and(|uri| *uri != self.order.issuer.uri)
     }
 
-    /// A clock that was ahead may not hold an attempt up for longer than any pause.
+    /// If the clock was ahead when an attempt was planned, the attempt waits for the longest pause at most.
     fn hurry(&mut self, now: i64) {
         let latest = schedule::retry(now, u32::MAX, self.order.number());
         if self.report.failures > 0 {
@@ -234,7 +240,7 @@ impl Agent<'_> {
             return true;
         }
         limit.count(now);
-        // After a failure nothing is named: the authority may know that certificate no more.
+        // After a failure the order names no replaced certificate: the authority may have forgotten it.
         let replaced = self.wanted[index].replaced.take().filter(|_| self.wanted[index].report.failures == 0);
         let around = &mut *self.around;
         let client = Client::new(&order.issuer);
@@ -242,7 +248,7 @@ impl Agent<'_> {
             let mut authority = Authority::open(&order.issuer, client.clone())?;
             authority.issue((order, replaced.as_ref()), self.shared, &mut |time| around.wait(time))
         });
-        // What the last response said, also that about the account.
+        // `Retry-After` of the last response, even if that was the response about the account.
         let after = client.ok().and_then(|client| client.last().retry_after);
         match issued {
             Ok(issued) => self.issued(index, &issued),
@@ -258,7 +264,7 @@ impl Agent<'_> {
         true
     }
 
-    /// Makes sure that no other process uses the directory, such as that of a server which is being replaced.
+    /// Makes sure that no other process uses the state's directory, such as that of a server which is being replaced.
     fn claim(&mut self, issuer: &Issuer) -> Result<bool, String> {
         if self.locks.contains_key(&issuer.state) {
             return Ok(true);
@@ -285,7 +291,7 @@ impl Agent<'_> {
                 wanted.report = Report::of_issued(&order.issuer.uri);
                 wanted.times = Some(kept.times);
                 wanted.plan();
-                wanted.earliest = schedule::retry(self.around.now(), 3, order.number());
+                wanted.earliest = schedule::retry(self.around.now(), PAUSE_OF_NEW, order.number());
                 wanted.due = wanted.due.max(wanted.earliest);
                 self.around.renewed();
                 self.keep_report(index);
@@ -309,7 +315,8 @@ impl Agent<'_> {
         report.next_attempt = Some(wanted.due);
         let (name, left) = (wanted.order.first_name(), wanted.due - now);
         let urgency = urgency(wanted.times, now);
-        let message = format!("no certificate for {name}: {reason}; the next attempt is in {left} seconds");
+        let what = if wanted.times.is_some() { "cannot renew the certificate" } else { "no certificate" };
+        let message = format!("{what} for {name}: {reason}; the next attempt is in {left} seconds");
         report.last_error = Some(reason);
         self.around.log(urgency, &message);
         self.keep_report(index);
@@ -330,8 +337,8 @@ impl Agent<'_> {
 /// How important a failure is, by what is left of the certificate.
 fn urgency(times: Option<(i64, i64)>, now: i64) -> Urgency {
     match times {
-        Some((begin, end)) if end - now > (end - begin) / URGENT * 2 => Urgency::Warn,
-        Some((begin, end)) if end - now > (end - begin) / URGENT => Urgency::Error,
+        Some((begin, end)) if end - now > (end - begin) / URGENT_PARTS * 2 => Urgency::Warn,
+        Some((begin, end)) if end - now > (end - begin) / URGENT_PARTS => Urgency::Error,
         Some(_) => Urgency::Crit,
         None => Urgency::Error,
     }

@@ -31,12 +31,12 @@ pub struct Writer {
     start: u64,
     /// What other requests see of it.
     shared: Option<Arc<Arriving>>,
-    /// How many removals there were when the response was asked for.
+    /// How many removals the zone had seen when the request was sent to the upstream server.
     removals: u64,
 }
 
 impl Writer {
-    /// Begins a file. The length in the head does not count.
+    /// Begins a file. `head.length` is ignored: the length is known when the content is complete.
     ///
     /// # Errors
     /// The head is too long, or the file cannot be made.
@@ -56,20 +56,21 @@ impl Writer {
             shared: None,
             removals: zone.removals(),
         };
-        // A walk through the directory removes temporary files without a lock: their writer is dead.
+        // The scan of the directory removes each temporary file that no process has locked, because its writer is dead.
         flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(writer)
     }
 
-    /// Notes that the response was asked for after so many removals ([`Zone::begin`]). A further one that is about
-    /// it lets nothing stay of it.
+    /// Notes how many removals the zone had seen when the request was sent ([`Zone::begin`]). If a later removal is
+    /// about this response, the file is not kept.
     #[must_use]
     pub fn after(mut self, removals: u64) -> Writer {
         self.removals = removals;
         self
     }
 
-    /// Lets other requests read the content as it comes. The other server says that it will be so long.
+    /// Lets other requests read the content as it arrives. `announced` is the length that the upstream server announced,
+    /// if it did.
     pub fn share(&mut self, fill: &FillRight, announced: Option<u64>) {
         let content = (Arc::clone(&self.file), self.start);
         let arriving = Arc::new(Arriving::new(self.head.clone(), announced, content));
@@ -91,7 +92,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives the file up. The requests that read the content get the rest of it out of memory, if there are any.
+    /// Gives up writing the file. If other requests are reading the content, returns what serves them the rest of it from
+    /// memory.
     pub fn rest(mut self) -> Option<Rest> {
         self.shared.take().and_then(Arriving::rest)
     }
@@ -106,8 +108,8 @@ impl Writer {
         (&self.file, self.start)
     }
 
-    /// Adds the rest of the content and gives the file its name: further requests find it from now on, until `expires` if
-    /// nothing uses it, in seconds of the clock of [`crate::Asking`].
+    /// Adds the rest of the content and gives the file its name: from now on further requests find it. It may be removed at
+    /// `expires`, in seconds of the clock of [`crate::Asking`], if no request has used it until then.
     ///
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.

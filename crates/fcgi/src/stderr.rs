@@ -6,10 +6,11 @@ pub const MESSAGE_LIMIT: usize = 2048;
 /// How many bytes of messages are kept for one request; what follows is dropped.
 pub const TOTAL_LIMIT: usize = 64 * 1024;
 
-/// Collects one record's content.
+/// Collects the messages of one request, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message {
     text: Vec<u8>,
+    /// How many bytes of messages were kept so far.
     total: usize,
 }
 
@@ -21,7 +22,7 @@ impl Message {
         self.total += room;
     }
 
-    /// Forgets the message, but not how much there was.
+    /// Forgets the message, but not how many bytes were kept so far.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
     }

@@ -37,8 +37,8 @@ struct Pseudo<'a> {
     protocol: Option<&'a [u8]>,
 }
 
-/// Reads the head of a request, and tells whether it opens a WebSocket. The request line is the one of HTTP/1 with this
-/// version. The host becomes a `host` field, crumbs of cookies become one field. A request for a WebSocket (RFC 8441) is shown
+/// Reads the head of a request, and tells whether it opens a WebSocket. The request line looks as in
+/// HTTP/1, with `HTTP/2.0` at its end. The host becomes a `host` field, crumbs of cookies become one field. A request for a WebSocket (RFC 8441) is shown
 /// as in HTTP/1: GET, with the fields `upgrade` and `connection`.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ impl<'a> Pseudo<'a> {
         Ok((found, count))
     }
 
-    /// Sets the request line, in which no byte may pass that separates its parts.
+    /// Sets the request line. It stays empty if the target has a space or a control byte, which would split it.
     fn write_line(&self, head: &mut RequestHead) -> Result<(), MalformedRequest> {
         let method = self.method.ok_or(malformed("client sent no :method header"))?;
         let is_method = method.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
@@ -180,7 +180,7 @@ fn add_fields(
     }
     let mut count = 0;
     for (name, value) in list.iter().skip(skipped) {
-        let is_odd = check_name(name, rules)?;
+        let is_odd = check_name(name, rules.underscores)?;
         check_connection(name, value)?;
         if is_odd && rules.ignore_invalid {
             check_value(value)?;
@@ -213,15 +213,17 @@ fn push(fields: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), MalformedR
 
 const INVALID_VALUE: MalformedRequest = malformed("client sent header with invalid value");
 
-/// A value is sent as it is: white space around it would be lost at the next hop (RFC 9113, section 8.2.1).
+/// Rejects a value that has white space around it, which the next hop would remove (RFC 9113, section 8.2.1), or a byte
+/// that would end the field there.
 fn check_value(value: &[u8]) -> Result<(), MalformedRequest> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let is_valid = !http::breaks_framing(value) && !is_blank(value.first()) && !is_blank(value.last());
     if is_valid { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
-/// Whether a name has other bytes than small letters, digits, hyphens and, if allowed, underscores.
-fn check_name(name: &[u8], rules: &RequestRules) -> Result<bool, MalformedRequest> {
+/// Whether a name is unusual: it has other bytes than small letters, digits, hyphens and, if allowed, underscores. Names
+/// that HTTP/2 forbids are an error.
+fn check_name(name: &[u8], underscores: bool) -> Result<bool, MalformedRequest> {
     const INVALID: MalformedRequest = malformed("client sent invalid header name");
     if name.starts_with(b":") {
         return Err(malformed("client sent out of order pseudo-headers"));
@@ -230,7 +232,7 @@ fn check_name(name: &[u8], rules: &RequestRules) -> Result<bool, MalformedReques
     for &byte in name {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
-            b'_' => is_odd |= !rules.underscores,
+            b'_' => is_odd |= !underscores,
             b'A'..=b'Z' | b':' | 0..=b' ' | 0x7f.. => return Err(INVALID),
             _ => is_odd = true,
         }
@@ -240,9 +242,10 @@ fn check_name(name: &[u8], rules: &RequestRules) -> Result<bool, MalformedReques
 
 /// Whether the fields after the content of a request are well-formed (RFC 9113, section 8.1).
 pub(crate) fn are_trailers_valid(list: &HeaderList) -> bool {
-    const RULES: RequestRules = RequestRules { underscores: true, ignore_invalid: false, max_fields: 0 };
+    // Whether names are unusual does not matter here.
+    let underscores = true;
     list.iter().all(|(name, value)| {
-        let checked = check_name(name, &RULES).and_then(|_| check_connection(name, value));
+        let checked = check_name(name, underscores).and_then(|_| check_connection(name, value));
         checked.and_then(|()| check_value(value)).is_ok()
     })
 }

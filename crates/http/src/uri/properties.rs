@@ -1,4 +1,4 @@
-//! Properties that hold for all targets.
+//! Properties that hold for all request targets.
 
 use super::{Target, normalise_path, parse_target, unescape_uri};
 use crate::escape;
@@ -10,6 +10,9 @@ const PIECES: [&str; 21] = [
     "/", "/", "/a", "/.", "/..", "/%2e", "%2e", "%2F", "%41", "%", "%00", "?", "#", "http://h", "h:80",
     "[::1]", "*", "a", "\\", "\0", "\u{e9}",
 ];
+
+/// `merge_slashes`, nginx's default.
+const MERGE_SLASHES: bool = true;
 
 fn targets() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
@@ -23,7 +26,7 @@ proptest! {
     #[test]
     fn parsed_paths_stay_below_the_root(input in prop_oneof![targets(), prop::collection::vec(any::<u8>(), 0..200)]) {
         let mut target = Target::default();
-        if parse_target(&input, true, &mut target).is_ok() {
+        if parse_target(&input, MERGE_SLASHES, &mut target).is_ok() {
             prop_assert!(target.path.starts_with(b"/"));
             prop_assert!(!target.path.split(|&byte| byte == b'/').any(|segment| segment == b".." || segment == b"."));
             prop_assert!(!target.path.contains(&0));
@@ -34,11 +37,11 @@ proptest! {
     fn parsing_undoes_escaping(path in prop::collection::vec(1..=255u8, 0..40)) {
         let mut plain = Vec::new();
         let path = [b"/", &path[..]].concat();
-        if normalise_path(&path, true, &mut plain).is_ok() {
+        if normalise_path(&path, MERGE_SLASHES, &mut plain).is_ok() {
             let mut escaped = Vec::new();
             escape::path(&plain, &mut escaped);
             let mut target = Target::default();
-            prop_assert!(parse_target(&escaped, true, &mut target).is_ok());
+            prop_assert!(parse_target(&escaped, MERGE_SLASHES, &mut target).is_ok());
             prop_assert_eq!(&target.path, &plain);
             let mut unescaped = Vec::new();
             unescape_uri(&escaped, &mut unescaped);

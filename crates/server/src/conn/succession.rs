@@ -1,7 +1,8 @@
-//! Going over to the site that serves now, between two requests.
+//! Moves a kept connection to the current configuration after a reload, between two requests.
 //!
-//! A request is answered by the site under which it began. A connection keeps the address and the encryption under
-//! which it was accepted: where these are no more what they were, it ends with its next answer.
+//! A [`site::Site`] is a loaded configuration. A request is answered by the configuration under which it began. If the
+//! new configuration no longer listens on the connection's address, or encrypts it differently, the connection closes
+//! after its next response.
 
 use super::{ClientConnection, ip_of};
 use crate::thread::Serving;
@@ -9,7 +10,7 @@ use site::Server;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where a connection belongs in another site.
+/// Where a connection belongs in the current configuration.
 struct Home {
     serving: Rc<Serving>,
     listen: usize,
@@ -17,12 +18,12 @@ struct Home {
 }
 
 impl ClientConnection {
-    /// Whether the connection ends with its next answer, or soon without one.
+    /// Whether the connection closes after the next response, or soon if it is idle.
     pub(super) fn is_leaving(&self) -> bool {
         self.thread().draining.get() || (!self.serving.is_current() && self.home().is_none())
     }
 
-    /// Goes over to the site that serves now, where the connection belongs to it and is between two requests.
+    /// Moves the connection to the current configuration, if it belongs there and is between two requests.
     pub(super) fn adopt_current_site(&mut self) {
         let is_between = self.started.is_none() && self.start.is_none() && !self.awaits_proxy_header;
         if !self.serving.is_current()
@@ -30,7 +31,8 @@ impl ClientConnection {
             && let Some(home) = self.home()
         {
             (self.serving, self.listen, self.named) = (home.serving, home.listen, home.named);
-            // No more than empty lines came, of which it has nothing but the site before.
+            // Since the last response only empty lines arrived. A request that was begun for them only refers to the
+            // previous configuration, so nothing is lost with it.
             self.unread = None;
         }
     }

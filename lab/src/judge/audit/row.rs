@@ -1,4 +1,4 @@
-//! The figures of one cell as the audit sees them, published or measured.
+//! The figures of one contender under one load, as the audit sees them, published or measured.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use crate::model::experiment::{Experiment, Generator, Load};
 use crate::model::figure::Figure;
 use crate::model::order::Amount;
 
-/// What bytes of unfinished answers may add to an answer's length, so that its head is still known.
+/// How many bytes for each response may come from responses that were cut off. Beyond that the length of a head cannot be
+/// computed.
 const CUT_OFF_MAX: f64 = 20.0;
 
 /// One contender under one load.
@@ -18,7 +19,7 @@ pub(super) struct Row<'a> {
     pub(super) clients: Option<u32>,
     /// Where the load came from, if the figures are published.
     pub(super) published: Option<Generator>,
-    /// How many requests were to be sent, where their number ends the load.
+    /// How many requests were to be sent, if the load is a number of requests and not a time.
     pub(super) requests: Option<f64>,
     /// The length of the file that was asked for here.
     pub(super) file_bytes: Option<f64>,
@@ -47,7 +48,7 @@ impl<'a> Row<'a> {
         experiment.published.iter().filter_map(row).collect()
     }
 
-    /// The measured rows, one a block. Twins are left out.
+    /// The measured rows, one for each block. Second copies of a contender (twins) are left out.
     pub(super) fn measured(experiment: &'a Experiment, blocks: &'a [Block]) -> Vec<Row<'a>> {
         let row = |block: &'a Block| {
             let cell = &block.cell;
@@ -98,8 +99,8 @@ impl<'a> Row<'a> {
         total.or(self.get(Figure::BytesPerAnswer)).or_else(by_rate)
     }
 
-    /// Bytes of the head of an answer. Where time ends the load, bytes of answers that were cut off count too, so that
-    /// nothing can be said of large ones.
+    /// Bytes of the head of an answer. If the load is a time, each client may have received a part of one more answer at its
+    /// end. Of large answers that part is too much to know the head.
     pub(super) fn head(&self) -> Option<f64> {
         let content = self.content()?;
         if self.block.is_some() && self.requests.is_none() {

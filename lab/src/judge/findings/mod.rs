@@ -1,12 +1,17 @@
 //! The answers to findings: *holds*, *does not hold*, *undecided*, or *cannot be tested here, because …*, each with its
 //! evidence.
 //!
-//! Blocks of one turn are pairs; a ratio is the median of its pairs with a bootstrap interval. Something is said of it
-//! only where the whole interval says so: that it lies within what is asked for, or that it does not. Where one contender
-//! is to be better than another, the ratio must be farther from what is asked for than a twin is from its original, too.
-//! Holm's correction over all comparisons of the experiment must leave no doubt of either. Everything else is undecided.
-//! With fewer than six turns there is no verdict, fewer than a claim needs are indicative, blocks that began on a busy
-//! machine do not count, and of blocks that were too short ([`short`]) nothing is said.
+//! A block is one measurement of one contender under one load. Blocks of one turn are pairs; a ratio is the median of its
+//! pairs with a bootstrap interval.
+//!
+//! - A condition asks for a range. It is met if the whole interval lies inside the range, unmet if the whole interval lies
+//!   outside, and undecided otherwise.
+//! - If one contender is to be better than another, the ratio must also be farther beyond the limit than the ratio of two
+//!   copies of one contender (twins) is from 1.
+//! - After Holm's correction over all comparisons of the experiment the result must still be significant. Otherwise it is
+//!   undecided.
+//! - With fewer than six turns there is no verdict. With fewer than 20 a verdict is indicative.
+//! - Blocks that began on a busy machine do not count. Blocks that were too short ([`short`]) give no verdict.
 
 mod condition;
 mod data;
@@ -75,7 +80,7 @@ pub struct Evidence {
     pub outcome: Outcome,
     /// The figures in words, or why there are none.
     pub text: String,
-    /// The ratio, where it is one; of several places the weakest.
+    /// The ratio, if the condition is about one. If it is about several contenders or loads: the one nearest to its limit.
     pub ratio: Option<Estimate>,
 }
 
@@ -137,8 +142,9 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
     }
 }
 
-/// One condition that is not met is enough. One that cannot be tested leaves it open, unless the finding does without:
-/// more turns would not help. Then one that is undecided leaves it undecided.
+/// If a condition is unmet, the finding does not hold. Otherwise, if one cannot be tested, the finding cannot be tested,
+/// unless it allows that (`partly`) and another condition was tested. This comes before undecided conditions, because more
+/// turns would not help. Otherwise one undecided condition makes the finding undecided.
 fn verdict(finding: &Finding, evidence: &[Evidence]) -> Verdict {
     let any = |outcome: Outcome| evidence.iter().any(|evidence| evidence.outcome == outcome);
     if let Some(reason) = &finding.cannot_be_tested {

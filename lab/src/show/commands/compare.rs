@@ -60,7 +60,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     let experiments = experiments(arguments, &names)?;
     let interrupted = interrupted()?;
-    say::or_end(&interrupted);
+    say::interrupt_when_unread(&interrupted);
     let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { 20 });
     let known = arguments.common.experiments()?;
     let settings = Settings {

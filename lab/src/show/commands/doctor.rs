@@ -132,7 +132,7 @@ fn noise(arguments: &DoctorArguments, lineup: &Lineup) -> Result<()> {
         experiment.loads.truncate(1);
     }
     let interrupted = interrupted()?;
-    say::or_end(&interrupted);
+    say::interrupt_when_unread(&interrupted);
     let settings = Settings {
         out: arguments.out.clone(),
         quick: false,

@@ -38,7 +38,7 @@ pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
     }
     ensure!(!found.is_empty(), "no contender is there");
     let interrupted = interrupted()?;
-    say::or_end(&interrupted);
+    say::interrupt_when_unread(&interrupted);
     // Some contenders start elsewhere.
     let out = std::path::absolute(&arguments.out)?;
     let Some(matrix) = features::probe(&found, &out, &interrupted)? else {

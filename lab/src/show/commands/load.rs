@@ -13,7 +13,7 @@ use crate::measure::load::{self, LoadArguments, table};
 /// where no request was answered rightly.
 pub(super) fn main(arguments: &LoadArguments) -> Result<ExitCode> {
     let interrupted = interrupted()?;
-    say::or_end(&interrupted);
+    say::interrupt_when_unread(&interrupted);
     let Some(document) = load::measure(arguments, &interrupted, &mut |text| say!("{text}"))? else {
         return Ok(ExitCode::SUCCESS);
     };

@@ -16,12 +16,12 @@ use crate::measure::engine::{self, Event, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
 
-/// What a run takes.
+/// The arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArguments {
     /// The experiments; all of them where none is named.
     experiments: Vec<String>,
-    /// The experiments that answer publications, and those of the lab's own that their findings name.
+    /// The experiments that repeat publications, and the lab's own experiments that these refer to.
     #[arg(long, conflicts_with = "experiments")]
     published: bool,
     /// Only these contenders.
@@ -30,8 +30,8 @@ pub(super) struct RunArguments {
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
-    /// The loads of a quick run and the repetitions that a verdict needs, in about so many minutes. If that is too little
-    /// time, blocks are shortened alike, and the report says so.
+    /// Small loads, six times, which a verdict needs, in about N minutes. If N is too small, each measurement is shortened
+    /// by the same factor, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
     minutes: Option<f64>,
     /// Prints how long the run takes, and measures nothing.
@@ -68,8 +68,7 @@ impl RunArguments {
     }
 }
 
-/// Runs the experiments and writes the report. Fails where it was interrupted, and where nothing could be measured,
-/// after the report.
+/// Runs the experiments and writes the report. Then it fails if it was interrupted, or if nothing could be measured.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     if arguments.estimate {
         // Nothing is written, so earlier results stay where they are.
@@ -79,7 +78,11 @@ pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let done = run(arguments, arguments.turns, arguments.out.clone())?;
     let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
-    say!("\n{} blocks in {}, {failed} of them without figures", done.blocks.len(), arguments.out.display());
+    say!(
+        "\n{} measurements are in the folder {}; {failed} of them failed",
+        done.blocks.len(),
+        arguments.out.display()
+    );
     if done.is_interrupted && done.blocks.is_empty() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
@@ -98,13 +101,14 @@ pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     })
 }
 
-/// Starts and checks every contender, and measures nothing. Fails if one answers differently. What was measured is left
-/// alone: the results of a check have their own folder.
+/// Starts and checks every contender, and measures nothing. Fails if an installed one does not give the expected
+/// response. What was measured is left alone: the results of a check have their own folder.
 pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
     let out = arguments.out.join("check");
     let done = run(arguments, Some(0), out)?;
+    // A check writes a block only for a contender that failed. One without a version is not installed.
     let wrong = done.blocks.iter().filter(|block| !block.version.is_empty()).count();
-    say!("{wrong} contenders that are here cannot take part as they should");
+    say!("{wrong} installed contenders failed the check");
     Ok(match wrong {
         _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
         0 => ExitCode::SUCCESS,
@@ -115,7 +119,7 @@ pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
 /// What a run came to.
 struct Done {
     experiments: Vec<Experiment>,
-    /// All that were measured, those of an earlier run that this one went on with among them.
+    /// All measured blocks, including those of an earlier run that was resumed.
     blocks: Vec<Block>,
     is_interrupted: bool,
     /// Nobody else writes into the folder before the report is there.
@@ -137,7 +141,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     let interrupted = interrupted()?;
     let is_check = turns == Some(0);
     if is_check {
-        say::or_end(&interrupted);
+        say::interrupt_when_unread(&interrupted);
         forget(&out)?;
     }
     let settings = Settings {

@@ -43,8 +43,8 @@ pub(super) fn is_unheard() -> bool {
     UNHEARD.load(Ordering::Relaxed)
 }
 
-/// Interrupts a command when nobody reads what it prints.
-pub(super) fn or_end(interrupted: &Arc<AtomicBool>) {
+/// Interrupts a command if nobody reads what it prints any more.
+pub(super) fn interrupt_when_unread(interrupted: &Arc<AtomicBool>) {
     let interrupted = END.get_or_init(|| Arc::clone(interrupted));
     interrupted.fetch_or(is_unheard(), Ordering::Relaxed);
 }

@@ -7,11 +7,12 @@
 //! - `burst` allows that many requests in advance. They wait until the rate allows them.
 //! - `nodelay` lets them pass at once; `delay=NUMBER` lets the first NUMBER of them pass at once.
 //! - A request above the limit gets `limit_req_status`.
-//! - A request with an empty key is not limited. With several zones, a request must pass all of them.
+//! - A request with an empty key, or one of more than 65,535 bytes, is not limited. With several zones, a request must pass all of them.
 //! - A request counts once, even after internal redirects.
 //!
-//! A state takes 128 bytes for keys of up to 48 bytes. If the zone is full, the key that was unused for longest is
-//! removed. All threads share the zone. A reload keeps its states, if name, size and key are the same.
+//! The size of a zone sets how many keys it holds: as in nginx about 8,000 for each megabyte, with keys of up to 48
+//! bytes. The memory that they take is less. If the zone is full, the key that was unused for longest is removed. If
+//! that leaves too little room for a long key, the request is rejected, with an alert in the log. All threads share the zone. A reload keeps its states, if name, size and key are the same.
 //!
 //! A request whose client disconnects while it waits is dropped. `limit_req_dry_run on` logs what would happen and
 //! limits nothing. `$limit_req_status` is `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or `REJECTED_DRY_RUN`.
@@ -289,9 +290,9 @@ struct Told(&'static str);
 
 /// What the limits together say.
 enum Decision<'a> {
-    /// No key has a value.
+    /// Every key is empty or too long.
     Free,
-    /// This zone refuses, with its excess if there is room to measure one.
+    /// This zone rejects the request. There is no excess if the zone had no room for the key.
     Refused(&'a Zone, Option<i64>),
     /// This zone delays most, by so many milliseconds, for its excess.
     Passed { delay: u64, excess: i64, zone: &'a Zone },
