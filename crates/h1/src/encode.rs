@@ -115,7 +115,7 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
         (Some(server), Some(date)) if is_usual(head.status, options.reason) => {
             append_beginning(out, server, date);
         }
-        _ => write_beginning(out, (head.status, options.reason), server, date),
+        _ => write_beginning(out, head.status, options.reason, server, date),
     }
     let date_at = out.len() - start - date.map_or(0, |date| date.len() + LINE_END.len());
     if head.status >= Status::OK {
@@ -146,7 +146,7 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
 
 const DATE: &[u8] = b"Date: ";
 
-/// How most heads begin, which is the same for a second.
+/// The beginning of most heads. It stays the same for a second.
 struct Beginning {
     server: &'static str,
     date: [u8; HTTP_DATE_LENGTH],
@@ -159,22 +159,24 @@ thread_local! {
         const { RefCell::new(Beginning { server: "", date: [0; HTTP_DATE_LENGTH], text: Vec::new() }) };
 }
 
-/// Appends the beginning of a usual answer.
+/// Appends the beginning of a usual answer, which is written once a second.
 fn append_beginning(out: &mut Vec<u8>, server: &'static str, date: &[u8; HTTP_DATE_LENGTH]) {
     BEGINNING.with_borrow_mut(|beginning| {
         if beginning.date != *date || !std::ptr::eq(beginning.server, server) {
             (beginning.server, beginning.date) = (server, *date);
             beginning.text.clear();
-            write_beginning(&mut beginning.text, (Status::OK, None), Some(server), Some(date));
+            write_beginning(&mut beginning.text, Status::OK, None, Some(server), Some(date));
         }
         out.extend_from_slice(&beginning.text);
     });
 }
 
+/// Appends the status line, and the fields that come before all others.
 fn write_beginning(
     out: &mut Vec<u8>,
-    (status, reason): (Status, Option<&[u8]>),
-    server: Option<&'static str>,
+    status: Status,
+    reason: Option<&[u8]>,
+    server: Option<&str>,
     date: Option<&[u8; HTTP_DATE_LENGTH]>,
 ) {
     write_status_line(out, status, reason);

@@ -204,7 +204,9 @@ fn trailers_of_a_request_over_http2_reach_no_upstream() {
     for path in ["/", "/streamed/"] {
         let text = over_http2(&running, path, &forged.concat()).unwrap();
         assert!(text.ends_with("\r\n\r\nabc") && text.contains("Content-Length: 3\r\n"), "{path}: {text}");
-        assert!(!text.contains("forged") && !text.contains("40"), "{path}: {text}");
+        assert!(!text.contains("forged"), "{path}: {text}");
+        let lengths = text.to_ascii_lowercase().matches("content-length").count();
+        assert_eq!(lengths, 1, "the length in the trailers is not passed on, {path}: {text}");
     }
     assert_eq!(over_http2(&running, "/", &field(":path", b"/forged")), Err(PROTOCOL_ERROR));
     running.stop();

@@ -437,6 +437,12 @@ impl Counting {
     }
 }
 
+/// Logs that a header of a response is not passed on: `of` is whose response it is.
+pub(crate) fn log_dropped(exchange: &Exchange, name: &[u8], of: &str, why: &str) {
+    let name = String::from_utf8_lossy(name);
+    exchange.log(Level::Error, &format!("header \"{name}\" of the {of}'s response is dropped: {why}"));
+}
+
 /// The fields of early hints that do not concern the connection to the other server.
 pub(crate) fn hints(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
     fields.iter().filter(|field| !matches!(Kind::of(field), Kind::Own | Kind::Upgrade))

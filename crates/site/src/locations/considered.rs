@@ -19,14 +19,12 @@ impl Locations {
         let longest = self.prefixes.longest(path);
         // The location of this level that was chosen, or that leads to it.
         let leads = |location: &Location| chosen.is_some_and(|chosen| location.contains(chosen));
-        let winner = all.iter().map(|(location, _)| *location);
-        let winner =
-            winner.into_iter().find(|it| chosen.is_some_and(|chosen| Arc::ptr_eq(chosen, it)) || leads(it));
+        let is_same = |location: &Arc<Location>| chosen.is_some_and(|chosen| Arc::ptr_eq(chosen, location));
+        let winner = all.iter().map(|(location, _)| *location).find(|it| is_same(it) || leads(it));
         for (location, regex) in all {
             let matches = location.holds(path, regex);
             let is_longest = longest.is_some_and(|longest| Arc::ptr_eq(longest, location));
-            let is_chosen = chosen.is_some_and(|chosen| Arc::ptr_eq(chosen, location));
-            if !is_chosen {
+            if !is_same(location) {
                 let reason = match matches {
                     true if leads(location) => "matches, and so does the one inside of it",
                     true => outranked(location, winner.or(chosen), is_longest),

@@ -3,10 +3,10 @@
 
 use super::redirect::{Rule, unless_off};
 use super::{PROXY_COOKIE_DOMAIN, PROXY_COOKIE_FLAGS, PROXY_COOKIE_PATH};
+use crate::shared::gateway::log_dropped;
 use conf::{Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Regex, Template, View};
 use http::Fields;
-use journal::Level;
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -135,12 +135,8 @@ impl Cookies {
         for field in fields.iter() {
             let cookie = if field.is("Set-Cookie") { self.rewrite(exchange, field.value) } else { None };
             if rewritten.push(field.name, cookie.as_deref().unwrap_or(field.value)).is_err() {
-                let name = String::from_utf8_lossy(field.name);
                 let why = "its rewritten value has bytes that a header must not have";
-                exchange.log(
-                    Level::Error,
-                    &format!("header \"{name}\" of the upstream's response is dropped: {why}"),
-                );
+                log_dropped(exchange, field.name, "upstream", why);
             }
         }
         Rc::new(rewritten)

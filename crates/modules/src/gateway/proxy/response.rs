@@ -2,12 +2,11 @@
 
 use super::handler::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::gateway::{Counting, media_type, reason};
+use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use h1::tokens;
 use http::{Field, Fields, InvalidField, Repeated, Status, Version};
-use journal::Level;
 use upstream::Kind;
 
 /// An answer, but for its fields.
@@ -59,7 +58,9 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
             _ => response.fields.push_checked(&field),
         };
         if pushed.is_err() {
-            exchange.log(Level::Error, "a field of the upstream's response cannot be passed on");
+            let why =
+                "all headers are too long, or its rewritten value has bytes that a header must not have";
+            log_dropped(exchange, field.name, "upstream", why);
         }
     }
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.

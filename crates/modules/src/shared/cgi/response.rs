@@ -1,11 +1,10 @@
 //! The application's head as the client sees it.
 
-use crate::shared::gateway::{Counting, media_type, reason};
+use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use fcgi::Head;
 use http::{Fields, Method};
-use journal::Level;
 use upstream::{Kind, Settings};
 
 /// The answer of an application.
@@ -67,10 +66,7 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
         }
     }
     if let Some(name) = too_long {
-        let name = String::from_utf8_lossy(name);
-        let message =
-            format!("header \"{name}\" of the application's response is dropped: all headers are too long");
-        exchange.log(Level::Error, &message);
+        log_dropped(exchange, name, "application", "all headers are too long");
     }
 }
 
