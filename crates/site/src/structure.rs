@@ -8,16 +8,19 @@
 //!
 //! **Location.** `location = /path` matches only this path, and is chosen at once. Otherwise Fulmar looks for the longest
 //! prefix that matches. If that location has `^~`, it is chosen. If not, the regular expressions are tried in the order of
-//! the file (`~`, or `~*` to ignore case), and the first one that matches is chosen. If none matches, the longest prefix
-//! is. `location @name` is only for internal redirects. `limit_except` is for all methods except the listed ones; `GET`
-//! includes `HEAD`.
+//! the file (`~`, or `~*` to ignore case), and the first one that matches is chosen. If none matches, the location with
+//! the longest prefix is chosen. `location @name` is only for internal redirects. `limit_except` is for all methods
+//! except the listed ones; `GET` includes `HEAD`.
 //!
 //! **listen.** The argument is an address, a port, both, or `unix:PATH`. Parameters of the server are `default_server`, `ssl`
 //! and `proxy_protocol`; for HTTP/2 write `http2 on`. Parameters of the socket are `backlog`, `rcvbuf`, `sndbuf`,
 //! `reuseport`, `deferred`, `fastopen`, `ipv6only`, `so_keepalive`, `multipath` and `bind`.
 //!
-//! **include.** A relative path starts at the directory of the main file. A pattern such as `sites/*.conf` may match no
-//! file.
+//! **include.** A relative path starts at the directory of the main file. It is no error if a pattern such as
+//! `sites/*.conf` matches no file.
+//!
+//! The example belongs inside `http { … }`. A main file that begins with `server` blocks is accepted, too: Fulmar reads it
+//! as the content of `http`, and says so in a notice.
 //!
 //! ```conf
 //! server {

@@ -57,7 +57,7 @@ fn include() -> Directive {
         name: "include".into(),
         arguments: arguments(Shape { arity: Arity::Exactly(1), block: false }),
         contexts: Contexts::ANY,
-        inheritance: inheritance(Rule::Never).into(),
+        inheritance: inheritance(Rule::Never, Arity::Exactly(1), Contexts::ANY).into(),
         help: "Inserts another file, or all files that match a pattern.".into(),
         ..Directive::default()
     }
@@ -70,8 +70,7 @@ fn row(directive: &dyn AnyDirective) -> Directive {
         arguments: arguments(info.shape),
         contexts: info.contexts,
         default: info.default.into(),
-        // A directive without effect has no values that a level could inherit.
-        inheritance: if info.help.starts_with("Has no effect") { "–" } else { inheritance(info.rule) }.into(),
+        inheritance: inheritance(info.rule, info.shape.arity, info.contexts).into(),
         help: info.help.into(),
     }
 }
@@ -93,13 +92,18 @@ fn arguments(shape: Shape) -> String {
     }
 }
 
-fn inheritance(rule: Rule) -> &'static str {
-    match rule {
-        Rule::Value => "the value of the nearest level",
-        Rule::List => "all values of the nearest level",
-        Rule::Gather => "the values of all levels, outermost first",
-        Rule::Never => "no",
-        Rule::Unnamed => "into `if` and `limit_except` only",
+/// Levels that are never inside of a level of the same kind: a directive of one of them alone inherits nothing.
+const OUTERMOST: [Contexts; 5] =
+    [Contexts::MAIN, Contexts::EVENTS, Contexts::HTTP, Contexts::SERVER, Contexts::UPSTREAM];
+
+fn inheritance(rule: Rule, arity: Arity, contexts: Contexts) -> &'static str {
+    match (rule, arity) {
+        _ if OUTERMOST.contains(&contexts) => "no",
+        (Rule::Value, _) | (Rule::List, Arity::Flag) => "the value of the nearest level",
+        (Rule::List, _) => "all values of the nearest level",
+        (Rule::Gather, _) => "the values of all levels, outermost first",
+        (Rule::Never, _) => "no",
+        (Rule::Unnamed, _) => "into `if` and `limit_except` only",
     }
 }
 
@@ -114,6 +118,16 @@ mod tests {
         assert_eq!(arguments(Shape { arity: Arity::OneOf(&[1, 3]), block: false }), "1 or 3");
         assert_eq!(arguments(Shape { arity: Arity::None, block: true }), "a block");
         assert_eq!(arguments(Shape { arity: Arity::AtLeast(1), block: true }), "1 or more and a block");
+    }
+
+    #[test]
+    fn inheritance_is_said_where_there_is_an_outer_level() {
+        let nearest = |arity, contexts| inheritance(Rule::List, arity, contexts);
+        let server = Contexts::SERVER;
+        assert_eq!(nearest(Arity::AtLeast(1), server), "no");
+        assert_eq!(nearest(Arity::AtLeast(1), server.or(Contexts::HTTP)), "all values of the nearest level");
+        assert_eq!(nearest(Arity::Flag, Contexts::HTACCESS), "the value of the nearest level");
+        assert_eq!(nearest(Arity::AtLeast(1), Contexts::LOCATION), "all values of the nearest level");
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub(crate) static REDIRECT_TEMP: Directive<Redirect> =
 pub(crate) static REDIRECT_RELATIVE: Directive<bool> =
     in_file(Directive::new("RedirectRelative", |args, _| args.value(0, value::flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether a redirect to a path is sent as the path, without scheme and host.");
 
 /// One redirect.

@@ -41,7 +41,7 @@
 //! for guests
 //! ```
 
-use crate::shared::apache::{in_file, last};
+use crate::shared::apache::{in_file, last, without_effect};
 use conf::Arity;
 use conf::value::flag;
 use contract::{Directive, Module, View};
@@ -62,23 +62,23 @@ pub(crate) static ANONYMOUS: Directive<Vec<Box<[u8]>>> = in_file(Directive::new(
 .help("The user names of guests.");
 
 /// `Anonymous_LogEmail On | Off`
-static LOG_EMAIL: Directive<bool> =
-    switch("Anonymous_LogEmail", "Has no effect: addresses of guests are not logged.");
+static LOG_EMAIL: Directive<()> =
+    without_effect("Anonymous_LogEmail", Arity::Flag, "Has no effect: addresses of guests are not logged.");
 
 /// `Anonymous_MustGiveEmail On | Off`
 static MUST_GIVE_EMAIL: Directive<bool> =
-    switch("Anonymous_MustGiveEmail", "Whether a password must be given; on if nothing is said.");
+    switch("Anonymous_MustGiveEmail", "on", "Whether a password must be given.");
 
 /// `Anonymous_NoUserId On | Off`
 static NO_USER_ID: Directive<bool> =
-    switch("Anonymous_NoUserId", "Whether guests may leave the user name out.");
+    switch("Anonymous_NoUserId", "off", "Whether guests may leave the user name out.");
 
 /// `Anonymous_VerifyEmail On | Off`
 static VERIFY_EMAIL: Directive<bool> =
-    switch("Anonymous_VerifyEmail", "Whether the password must have an `@` and a dot.");
+    switch("Anonymous_VerifyEmail", "off", "Whether the password must have an `@` and a dot.");
 
-const fn switch(name: &'static str, help: &'static str) -> Directive<bool> {
-    in_file(Directive::new(name, |args, _| args.value(0, flag))).args(Arity::Flag).help(help)
+const fn switch(name: &'static str, default: &'static str, help: &'static str) -> Directive<bool> {
+    in_file(Directive::new(name, |args, _| args.value(0, flag))).args(Arity::Flag).default(default).help(help)
 }
 
 /// Who is a guest.

@@ -33,7 +33,7 @@ use crate::apache::mod_alias::status_of;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
-use crate::shared::apache::{in_file, last, variables, wrong};
+use crate::shared::apache::{in_file, last, variables, without_effect, wrong};
 use conf::{Arity, Diagnostic, value};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Spent, Step,
@@ -72,6 +72,7 @@ pub(crate) static DIRECTORY_INDEX_REDIRECT: Directive<Option<Status>> =
 pub(crate) static DIRECTORY_SLASH: Directive<bool> =
     in_file(Directive::new("DirectorySlash", |args, _| args.value(0, value::flag)))
         .args(Arity::AtLeast(1))
+        .default("on")
         .help("Whether a directory without a final slash is redirected to the path with it.");
 
 /// `FallbackResource PATH | disabled`
@@ -81,10 +82,11 @@ pub(crate) static FALLBACK_RESOURCE: Directive<Option<Box<[u8]>>> =
         .help("The path that answers where there is no file.");
 
 /// `DirectoryCheckHandler On | Off`
-pub(crate) static DIRECTORY_CHECK_HANDLER: Directive<()> =
-    in_file(Directive::new("DirectoryCheckHandler", |_, _| Ok(())))
-        .args(Arity::AtLeast(1))
-        .help("Has no effect: an index comes before other content.");
+pub(crate) static DIRECTORY_CHECK_HANDLER: Directive<()> = without_effect(
+    "DirectoryCheckHandler",
+    Arity::AtLeast(1),
+    "Has no effect: an index comes before other content.",
+);
 
 /// Each of these names costs a call of the file system.
 const INDEXES_MAX: usize = 100;

@@ -62,6 +62,7 @@ pub static MODULE: Module = Module {
 pub(crate) static ACTIVE: Directive<bool> =
     in_file(Directive::new("ExpiresActive", |args, _| args.value(0, value::flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether responses say when they expire.");
 
 /// `ExpiresByType TYPE TIME`

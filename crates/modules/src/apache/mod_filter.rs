@@ -40,7 +40,7 @@
 //! ```
 
 use crate::shared::apache::expression::Expression;
-use crate::shared::apache::{environment, in_all_files, values, wrong};
+use crate::shared::apache::{environment, in_all_files, values, without_effect, wrong};
 use crate::shared::media_types::{MediaTypes, Words};
 use crate::transform::coding::{Coding, Offer, Settings};
 use conf::{Arity, Diagnostic, Word};
@@ -87,9 +87,11 @@ pub(crate) static REMOVE: Directive<Line> = in_all_files(Directive::new("RemoveO
 .help("Extensions whose files have no filters by `AddOutputFilter`.");
 
 /// `FilterDeclare NAME [TYPE]`
-pub(crate) static DECLARE: Directive<()> = in_all_files(Directive::new("FilterDeclare", |_, _| Ok(())))
-    .args(Arity::Range(1, 2))
-    .help("Has no effect: `FilterProvider` declares its filter.");
+pub(crate) static DECLARE: Directive<()> = without_effect(
+    "FilterDeclare",
+    Arity::Range(1, 2),
+    "Has no effect: `FilterProvider` declares its filter.",
+);
 
 /// `FilterProvider NAME FILTER EXPRESSION`
 pub(crate) static PROVIDER: Directive<Line> = in_all_files(Directive::new("FilterProvider", parse_provider))
@@ -107,9 +109,11 @@ pub(crate) static CHAIN: Directive<Line> = in_all_files(Directive::new("FilterCh
 .help("Which filters of `FilterProvider` count: `-` takes one out, `=` and `!` all others.");
 
 /// `FilterProtocol NAME [FILTER] FLAGS`
-pub(crate) static PROTOCOL: Directive<()> = in_all_files(Directive::new("FilterProtocol", |_, _| Ok(())))
-    .args(Arity::Range(2, 3))
-    .help("Has no effect: each filter changes the fields that its change of the content needs.");
+pub(crate) static PROTOCOL: Directive<()> = without_effect(
+    "FilterProtocol",
+    Arity::Range(2, 3),
+    "Has no effect: each filter changes the fields that its change of the content needs.",
+);
 
 /// What a filter does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -117,7 +117,7 @@ const fn text(name: &'static str, help: &'static str) -> Directive<Box<[u8]>> {
 }
 
 const fn switch(name: &'static str, help: &'static str) -> Directive<bool> {
-    in_file(Directive::new(name, |args, _| args.value(0, flag))).args(Arity::Flag).help(help)
+    in_file(Directive::new(name, |args, _| args.value(0, flag))).args(Arity::Flag).default("off").help(help)
 }
 
 /// What the permission to execute a file means.

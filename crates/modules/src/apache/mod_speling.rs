@@ -54,19 +54,22 @@ pub static MODULE: Module = Module {
 pub(crate) static CHECK_SPELLING: Directive<bool> =
     in_file(Directive::new("CheckSpelling", |args, _| args.value(0, flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether a path that names no file leads to one whose name is nearly the same.");
 
 /// `CheckCaseOnly On | Off`
 pub(crate) static CASE_ONLY: Directive<bool> =
     in_file(Directive::new("CheckCaseOnly", |args, _| args.value(0, flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether only capital and small letters may be mixed up.");
 
 /// `CheckBasenameMatch On | Off`
 pub(crate) static BASENAME_MATCH: Directive<bool> =
-    in_file(Directive::new("CheckBasenameMatch", |args, _| args.value(0, flag))).args(Arity::Flag).help(
-        "Whether a file counts that has the part of the name before the first dot; on if nothing is said.",
-    );
+    in_file(Directive::new("CheckBasenameMatch", |args, _| args.value(0, flag)))
+        .args(Arity::Flag)
+        .default("on")
+        .help("Whether a file also matches if only its name up to the first dot is the same.");
 
 /// Names of a directory that are looked at, and that a list can have.
 const NAMES_MAX: usize = 10_000;

@@ -31,7 +31,7 @@
 use crate::shared::apache::{in_all_files, in_file, refusing, wrong};
 use conf::value::choice;
 use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
 
@@ -51,6 +51,8 @@ pub(crate) static REQUIRE_SSL: Directive<()> = in_all_files(Directive::new("SSLR
 /// `SSLOptions [+|-]OPTION …`
 pub(crate) static OPTIONS: Directive<()> = in_file(Directive::new("SSLOptions", parse_options))
     .args(Arity::AtLeast(1))
+    .rule(Rule::Never)
+    .repeats()
     .help("Has no effect: StdEnvVars, StrictRequire, OptRenegotiate, LegacyDNStringFormat.");
 
 /// `SSLVerifyClient none`

@@ -65,6 +65,7 @@ pub(crate) static SUBSTITUTE: Directive<Substitution> = in_file(Directive::new("
 pub(crate) static INHERIT_BEFORE: Directive<bool> =
     in_file(Directive::new("SubstituteInheritBefore", |args, _| args.value(0, flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether the lines of outer files come before those of this one. Without it, they come after.");
 
 /// `SubstituteMaxLineLength BYTES[k | m | g]`
@@ -74,7 +75,8 @@ pub(crate) static MAX_LINE_LENGTH: Directive<usize> =
         Ok(usize::try_from(length).map_or(LINE_MAX, |length| length.min(LINE_MAX)))
     }))
     .args(Arity::Exactly(1))
-    .help("The longest line in which texts are replaced; 1 MiB if nothing is said, and at most.");
+    .default("1m")
+    .help("The longest line in which texts are replaced; at most `1m`.");
 
 /// The longest line, which is held in memory.
 const LINE_MAX: usize = 1024 * 1024;

@@ -1,6 +1,6 @@
 //! What is sent for a file or a directory: `Options`, `ForceType`.
 
-use crate::shared::apache::{in_all_files, in_file, values, wrong};
+use crate::shared::apache::{in_all_files, in_file, values, without_effect, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, View};
@@ -18,14 +18,15 @@ pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
         .help("The media type of all files.");
 
 /// `DefaultType none`
-pub(crate) static DEFAULT_TYPE: Directive<()> = in_file(Directive::new("DefaultType", |_, _| Ok(())))
-    .args(Arity::Exactly(1))
-    .help("Has no effect, as in Apache 2.4.");
+pub(crate) static DEFAULT_TYPE: Directive<()> =
+    without_effect("DefaultType", Arity::Exactly(1), "Has no effect, as in Apache 2.4.");
 
 /// `ServerSignature On | Off | EMail`
-pub(crate) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
-    .args(Arity::Exactly(1))
-    .help("Has no effect: `server_tokens` sets what pages show of the server.");
+pub(crate) static SERVER_SIGNATURE: Directive<()> = without_effect(
+    "ServerSignature",
+    Arity::Exactly(1),
+    "Has no effect: `server_tokens` sets what pages show of the server.",
+);
 
 /// What one line says about options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

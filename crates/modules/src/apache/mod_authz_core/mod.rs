@@ -101,6 +101,7 @@ pub(crate) static AUTH_MERGING: Directive<Merging> = in_file(Directive::new("Aut
 pub(crate) static SEND_FORBIDDEN: Directive<bool> =
     in_file(Directive::new("AuthzSendForbiddenOnFailure", |args, _| args.value(0, flag)))
         .args(Arity::Flag)
+        .default("off")
         .help("Whether a user who does not meet the requirements gets 403 and no second question.");
 
 /// How the requirements of a level and those around it count together.

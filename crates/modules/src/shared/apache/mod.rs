@@ -11,7 +11,7 @@ pub(crate) mod urls;
 pub(crate) mod variables;
 
 use conf::value::Pattern;
-use conf::{Contexts, Diagnostic, Word};
+use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Loading, Rule, View};
 use std::sync::Arc;
 
@@ -26,6 +26,16 @@ pub(crate) const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
 /// A directive of `.htaccess` files. An inner file adds to the outer ones.
 pub(crate) const fn in_all_files<T>(directive: Directive<T>) -> Directive<T> {
     directive.within(Contexts::HTACCESS).rule(Rule::Gather)
+}
+
+/// A directive of `.htaccess` files that has no effect; `why` begins with these words and gives the reason.
+pub(crate) const fn without_effect(name: &'static str, arity: Arity, why: &'static str) -> Directive<()> {
+    Directive::new(name, |_, _| Ok(()))
+        .within(Contexts::HTACCESS)
+        .rule(Rule::Never)
+        .repeats()
+        .args(arity)
+        .help(why)
 }
 
 /// The values of a directive, as inherited by its rule.
