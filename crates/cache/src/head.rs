@@ -86,9 +86,16 @@ impl Head {
 
     /// The bytes of the head; `None` where it is too long to be kept.
     pub fn encode(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.encode_into(&mut out)?;
+        Some(out)
+    }
+
+    /// Puts the bytes of the head in place of what is there; `None` where it is too long to be kept.
+    pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Option<()> {
         let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
-        let length = self.encoded_len()?;
-        let mut out = Vec::with_capacity(length);
+        out.clear();
+        out.reserve(self.encoded_len()?);
         out.extend_from_slice(&[0; SUMMED + 4]);
         out.extend_from_slice(&self.length.to_le_bytes());
         for number in [valid_until, updating_s, error_s, &self.date] {
@@ -105,8 +112,8 @@ impl Head {
             out.extend_from_slice(part);
         }
         self.fields.iter().for_each(|field| out.extend_from_slice(field.line));
-        Head::seal(&mut out);
-        Some(out)
+        Head::seal(out);
+        Some(())
     }
 
     /// Writes what a head starts with: the format, its checksum and its length.

@@ -1,6 +1,6 @@
 //! What a response is found by, and where its file is.
 
-use http::Fields;
+use http::{Fields, hex};
 use md5::{Digest, Md5};
 use std::path::{Path, PathBuf};
 
@@ -62,13 +62,13 @@ impl Key {
 
     /// The key in hexadecimal digits.
     pub fn digits(&self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = String::with_capacity(2 * self.0.len());
-        for byte in self.0 {
-            [byte >> 4, byte & 15].iter().for_each(|&half| text.push(char::from(DIGITS[usize::from(half)])));
-        }
-        text
+        text(&hex::pairs(self.0)).into()
     }
+}
+
+/// Digits as a text.
+fn text(digits: &[[u8; 2]]) -> &str {
+    str::from_utf8(digits.as_flattened()).unwrap_or_default()
 }
 
 /// The words of a list between commas and spaces.
@@ -141,13 +141,14 @@ impl Levels {
 
     /// The path of a key's file below the root.
     pub fn path(&self, key: &Key) -> PathBuf {
-        let digits = key.digits();
+        let digits = hex::pairs(key.0);
+        let digits = text(&digits);
         let mut path = String::with_capacity(2 * digits.len());
-        for directory in self.directories(&digits) {
+        for directory in self.directories(digits) {
             path.push_str(directory);
             path.push('/');
         }
-        path.push_str(&digits);
+        path.push_str(digits);
         path.into()
     }
 }

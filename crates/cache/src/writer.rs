@@ -6,16 +6,32 @@ use crate::key::Key;
 use crate::object::disk_bytes;
 use crate::zone::{FillRight, Zone};
 use rustix::fs::{FlockOperation, flock};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How the names of files start that are being written.
 pub(crate) const TEMPORARY: &str = ".fulmar-";
 
-static SERIAL: AtomicU64 = AtomicU64::new(0);
+/// How long a buffer may be that a thread keeps for the next object, in bytes.
+const BUFFER_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// What is written of an object at once.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A temporary name that no other file has.
+fn temporary_name() -> String {
+    static SERIAL: AtomicU64 = AtomicU64::new(0);
+    // The number of the process costs a system call.
+    static START: OnceLock<String> = OnceLock::new();
+    let start = START.get_or_init(|| format!("{TEMPORARY}{}-", std::process::id()));
+    [start, &*SERIAL.fetch_add(1, Ordering::Relaxed).to_string()].concat()
+}
 
 /// An object that is being written. Without [`Writer::finish`] nothing stays of it.
 #[derive(Debug)]
@@ -42,8 +58,7 @@ impl Writer {
     /// The head is too long, or the file cannot be made.
     pub fn new(zone: &Arc<Zone>, key: Key, head: Head) -> io::Result<Writer> {
         let start = head.encoded_len().ok_or_else(too_long)? as u64;
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{TEMPORARY}{}-{serial}", std::process::id());
+        let name = temporary_name();
         let file = Arc::new(zone.create(&name)?);
         let writer = Writer {
             zone: Arc::clone(zone),
@@ -120,14 +135,11 @@ impl Writer {
             self.head.length += part.len() as u64;
         }
         self.head.checksum = std::mem::take(&mut self.checksum).finalize();
-        let mut bytes = self.head.encode().ok_or_else(too_long)?;
-        if at == self.start {
-            // One call writes all.
-            rest.iter().for_each(|part| bytes.extend_from_slice(part));
-        } else {
+        if at > self.start {
             self.file.write_all_at(&rest.concat(), at)?;
         }
-        self.file.write_all_at(&bytes, 0)?;
+        // One call writes a whole object.
+        self.write_start(if at > self.start { &[] } else { rest })?;
         if let (Some(name), false) = (&self.name, self.was_removed()) {
             self.zone.rename(name, &self.key)?;
             self.name = None;
@@ -143,6 +155,18 @@ impl Writer {
             shared.end(true);
         }
         Ok(())
+    }
+
+    /// Writes the head, and this content behind it.
+    fn write_start(&self, content: &[&[u8]]) -> io::Result<()> {
+        BUFFER.with_borrow_mut(|bytes| {
+            self.head.encode_into(bytes).ok_or_else(too_long)?;
+            content.iter().for_each(|part| bytes.extend_from_slice(part));
+            let written = self.file.write_all_at(bytes, 0);
+            bytes.clear();
+            bytes.shrink_to(BUFFER_MAX);
+            written
+        })
     }
 
     fn was_removed(&self) -> bool {

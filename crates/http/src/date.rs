@@ -68,18 +68,31 @@ fn digits(number: u32) -> [u8; 2] {
 /// Parses any of the three forms to seconds since 1970, or `None` where it is no date. As nginx and Apache do, it takes
 /// any name for the day of the week, and any zone, or none, for GMT.
 pub fn parse_date(text: &[u8]) -> Option<i64> {
+    let preferred = preferred_parts(text).and_then(seconds_of);
+    preferred.or_else(|| seconds_of(any_parts(text)?))
+}
+
+/// The texts of day, month, year and time.
+type Parts<'a> = [&'a [u8]; 4];
+
+/// The parts of a date in the preferred form, where each has its place.
+fn preferred_parts(text: &[u8]) -> Option<Parts<'_>> {
+    let is_preferred = text.len() == HTTP_DATE_LENGTH && text[3..5] == *b", " && text[25..] == *b" GMT";
+    is_preferred.then(|| [&text[5..7], &text[8..11], &text[12..16], &text[17..25]])
+}
+
+/// The parts of a date in any form.
+fn any_parts(text: &[u8]) -> Option<Parts<'_>> {
     let text = text.trim_ascii();
     let name_ends = text.iter().position(|byte| b" ,".contains(byte))?;
     let is_asctime = text[name_ends] == b' ';
     let mut words = text[name_ends..].split(|byte| b" ,-".contains(byte)).filter(|word| !word.is_empty());
     let mut word = || words.next();
-    let (month, day, year, time) = if is_asctime {
-        let (month, day, time) = (word()?, word()?, word()?);
-        (month, day, word()?, time)
-    } else {
-        let (day, month) = (word()?, word()?);
-        (month, day, word()?, word()?)
-    };
+    let (first, second, third, fourth) = (word()?, word()?, word()?, word()?);
+    Some(if is_asctime { [second, first, fourth, third] } else { [first, second, third, fourth] })
+}
+
+fn seconds_of([day, month, year, time]: Parts<'_>) -> Option<i64> {
     let month = MONTHS.iter().position(|name| name[..] == *month)?;
     let year = match (number(year)?, year.len()) {
         (year, 4) => year,
@@ -92,13 +105,11 @@ pub fn parse_date(text: &[u8]) -> Option<i64> {
     if year < 1970 || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let days = first_day(year)
-        + days_before(month, first_day(year + 1) - first_day(year) - 365)
-        + day.checked_sub(1)?;
-    // The thirtieth of February is the first or the second of March.
-    if year_month_day(days) != (year, month, day) {
-        return None;
-    }
+    let first = first_day(year);
+    let leap_days = first_day(year + 1) - first - 365;
+    let before = days_before(month, leap_days);
+    let next = if month + 1 < BEFORE.len() { days_before(month + 1, leap_days) } else { 365 + leap_days };
+    let days = first + before + day.checked_sub(1).filter(|day| before + day < next)?;
     Some(i64::from(days) * 86_400 + i64::from(hour * 3600 + minute * 60 + second))
 }
 

@@ -255,7 +255,7 @@ impl Fields {
         let Fields { arena, spans, lengths, has_gaps, before: known } = self;
         if *lengths & length_bit(name.len()) != 0 {
             let before = spans.len();
-            spans.retain(|span| !arena[name_range(*span)].eq_ignore_ascii_case(name.as_bytes()));
+            spans.retain(|span| !is_named(arena, span, name.as_bytes()));
             if spans.len() < before {
                 (*has_gaps, known.usual) = (true, 0);
             }
@@ -280,8 +280,7 @@ impl Fields {
 
     #[inline]
     fn has_name(&self, span: &Span, name: &[u8]) -> bool {
-        // Most names differ in length already.
-        span.name_length as usize == name.len() && is_same_name(&self.arena[name_range(*span)], name)
+        is_named(&self.arena, span, name)
     }
 
     fn value(&self, span: &Span) -> &[u8] {
@@ -383,6 +382,12 @@ pub fn breaks_framing(bytes: &[u8]) -> bool {
 /// The bit of names of this length.
 const fn length_bit(length: usize) -> u64 {
     1 << (length % 64)
+}
+
+#[inline]
+fn is_named(arena: &[u8], span: &Span, name: &[u8]) -> bool {
+    // Most names differ in length already.
+    span.name_length as usize == name.len() && is_same_name(&arena[name_range(*span)], name)
 }
 
 fn name_range(span: Span) -> Range<usize> {

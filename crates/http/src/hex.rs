@@ -20,18 +20,27 @@ pub fn pair(text: &[u8]) -> Option<u8> {
 
 /// The text of bytes: two digits for each, in lower case.
 pub fn text(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|&byte| digits(byte)).map(char::from).collect()
+}
+
+/// The digits of as many bytes as are known when the program is compiled: without a look for the end, and without memory.
+pub fn pairs<const N: usize>(bytes: [u8; N]) -> [[u8; 2]; N] {
+    bytes.map(digits)
+}
+
+fn digits(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
-    bytes.iter().flat_map(digits).collect()
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{pair, text};
+    use super::{pair, pairs, text};
 
     #[test]
     fn a_byte_is_two_digits() {
         assert_eq!(text(&[0, 0x7f, 0xa5]), "007fa5");
+        assert_eq!(pairs([0, 0x7f, 0xa5]).as_flattened(), b"007fa5");
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl<P: Protocol> Gateway<P> {
                 let next = cached.start(exchange);
                 self.go_on(exchange, &cached, next)
             }
-            Ok(None) => self.pass(exchange),
+            Ok(None) => self.pass(exchange, None),
             Err(status) => Step::Finish(status),
         }
     }
@@ -170,7 +170,7 @@ impl<P: Protocol> Gateway<P> {
     /// Does what follows from the look for a response.
     fn go_on(&self, exchange: &mut Exchange, cached: &Cached, next: Next) -> Step {
         match next {
-            Next::Ask => self.pass(exchange),
+            Next::Ask => self.pass(exchange, Some(cached)),
             Next::Serve(object) => self.serve(exchange, cached, &object),
             Next::Follow(arriving) => {
                 let body = match exchange.is_head() {
@@ -192,11 +192,11 @@ impl<P: Protocol> Gateway<P> {
         self.0.settings().cache.as_ref().and_then(|_| Cached::of(exchange))
     }
 
-    fn pass(&self, exchange: &mut Exchange) -> Step {
+    fn pass(&self, exchange: &mut Exchange, cached: Option<&Cached>) -> Step {
         match self.0.ask(exchange) {
             // A response that others get does not end with the client.
             Ok(Work::Upstream { task, lasts }) => {
-                let is_kept = self.cached(exchange).is_some() && cached::is_kept(exchange);
+                let is_kept = cached.is_some_and(Cached::is_kept);
                 let lasts = lasts || is_kept || self.0.settings().store.is_some();
                 Step::Await(Work::Upstream { task, lasts })
             }
@@ -209,7 +209,7 @@ impl<P: Protocol> Gateway<P> {
     fn serve(&self, exchange: &mut Exchange, cached: &Cached, object: &Arc<Object>) -> Step {
         let (length, body) = (object.head.length, cached::answer::body(object));
         // An object that only this request has was read for it.
-        let is_ready = object.is_in_memory() && Arc::strong_count(object) > 1;
+        let is_ready = Arc::strong_count(object) > 1;
         let is_usual = is_ready && Prepared::is_usual(exchange);
         if let Some(prepared) = Prepared::find(object, exchange).filter(|_| is_usual) {
             cached.count_sent(object);

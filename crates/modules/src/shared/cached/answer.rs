@@ -2,7 +2,7 @@
 
 use super::filling::Filling;
 use super::following::Following;
-use super::{Cached, LOADED_MAX, any_set};
+use super::{Cached, any_set, uptime_s};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
 use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer};
@@ -15,6 +15,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use upstream::Kind;
 use wire::{Ready, read_ready};
+
+/// How long a content may be that is read to be written once more, in bytes.
+const REWRITTEN_MAX: u64 = 64 * 1024;
 
 /// The head of an answer as the upstream server sent it.
 pub(crate) struct Answer<'a> {
@@ -137,7 +140,7 @@ impl Cached {
 
     /// Adds the rest of the content, and gives the file its name.
     pub(super) fn finish(&self, exchange: &Exchange, writer: Writer, rest: &[&[u8]]) {
-        if let Err(error) = writer.finish(rest, self.expires()) {
+        if let Err(error) = writer.finish(rest, self.expires(uptime_s())) {
             self.complain(exchange, &error);
         }
         self.release();
@@ -235,7 +238,7 @@ impl Cached {
         let (zone, key) = (&self.store.zone, self.key.get());
         let content = match (&object.content, object.head.length) {
             (Content::Memory(bytes), _) => Some(bytes.clone()),
-            (Content::File(file), length) if length <= LOADED_MAX => {
+            (Content::File(file), length) if length <= REWRITTEN_MAX => {
                 let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
                 let count = match bytes.len() {
                     0 => 0,
@@ -252,13 +255,16 @@ impl Cached {
             zone.discard(&key);
             return Ok(());
         };
-        Writer::new(zone, key, head)?.after(self.removals).finish(&[&content], self.expires())
+        Writer::new(zone, key, head)?.after(self.removals).finish(&[&content], self.expires(uptime_s()))
     }
 }
 
 /// The fields of an answer that are kept: not those of the connection and of framing.
 fn kept_fields(fields: &Fields, keeps: impl Fn(&[u8]) -> bool) -> Fields {
-    let listed: Vec<&[u8]> = tokens(fields, "Connection").collect();
+    // No field is named by the two usual words.
+    let is_usual =
+        |token: &[u8]| [&b"keep-alive"[..], b"close"].iter().any(|word| token.eq_ignore_ascii_case(word));
+    let listed: Vec<&[u8]> = tokens(fields, "Connection").filter(|token| !is_usual(token)).collect();
     let is_listed = |name: &[u8]| listed.iter().any(|token| name.eq_ignore_ascii_case(token));
     let mut kept = Fields::with_room_for(fields);
     for field in fields.iter() {
@@ -296,18 +302,19 @@ pub(crate) fn judge_here(exchange: &mut Exchange) {
 
 /// Makes this server cut the content to ranges, if the upstream server allows ranges.
 pub(crate) fn cut_here(exchange: &mut Exchange) {
+    // Names in the usual spelling are found faster.
     let response = &mut exchange.response;
-    if let Some(time) = response.fields.get("last-modified").and_then(parse_date) {
+    if let Some(time) = response.fields.get("Last-Modified").and_then(parse_date) {
         response.last_modified = Some(time);
-        response.fields.remove("last-modified");
+        response.fields.remove("Last-Modified");
     }
-    if let Some(tag) = response.fields.get("etag").map(Bytes::copy_from_slice) {
+    if let Some(tag) = response.fields.get("ETag").map(Bytes::copy_from_slice) {
         response.etag = Some(tag);
-        response.fields.remove("etag");
+        response.fields.remove("ETag");
     }
-    let ranges = response.fields.get("accept-ranges");
+    let ranges = response.fields.get("Accept-Ranges");
     if ranges.is_some_and(|ranges| ranges.eq_ignore_ascii_case(b"bytes")) {
         response.accept_ranges = true;
-        response.fields.remove("accept-ranges");
+        response.fields.remove("Accept-Ranges");
     }
 }

@@ -197,11 +197,12 @@ impl Cached {
         }
         let Some((store, (text, main))) = find(settings, exchange, default_key)? else { return Ok(None) };
         let fill = Updates::take(exchange, &text);
+        let now = Time::now().seconds;
         let cached = Rc::new(Cached {
             settings: Arc::clone(settings),
             wish: wish(settings, exchange, fill.is_some()),
-            asked: Time::now().seconds,
-            removals: store.zone.begin(Time::now().seconds),
+            asked: now,
+            removals: store.zone.begin(now),
             is_part: is_part(exchange, &text),
             is_strict: Cell::new(false),
             store: Arc::clone(store),
@@ -353,17 +354,18 @@ impl Cached {
     }
 
     fn asking(&self) -> Asking {
+        let now = uptime_s();
         Asking {
             min_uses: self.settings.min_uses,
             counts: !self.is_counted.get(),
-            expires: self.expires(),
-            now: uptime_s(),
+            expires: self.expires(now),
+            now,
         }
     }
 
-    /// Until when an object stays that nothing uses.
-    fn expires(&self) -> i64 {
-        uptime_s().saturating_add(self.store.path.inactive_s)
+    /// Until when an object stays that nothing uses from now on.
+    fn expires(&self, now: i64) -> i64 {
+        now.saturating_add(self.store.path.inactive_s)
     }
 
     /// Gets the right to ask the upstream server, or waits for the request that has it.
@@ -647,9 +649,14 @@ impl Cached {
         };
         if let Some(left) = left.filter(|_| self.stores.get()) {
             let until = uptime_s().saturating_add(left);
-            self.store.zone.note_failure(&self.key.get(), (status, until), self.expires());
+            self.store.zone.note_failure(&self.key.get(), (status, until), self.expires(uptime_s()));
         }
         self.release();
+    }
+
+    /// Whether the response may be kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.stores.get()
     }
 
     /// Lets another request get the response.
@@ -782,7 +789,7 @@ fn is_beyond(settings: &CacheSettings, exchange: &Exchange) -> bool {
 
 /// Whether the response of an exchange may be kept, so that the upstream server is asked for all of it.
 pub(crate) fn is_kept(exchange: &Exchange) -> bool {
-    Cached::of(exchange).is_some_and(|cached| cached.stores.get())
+    Cached::of(exchange).is_some_and(|cached| cached.is_kept())
 }
 
 /// Whether a HEAD request is passed on as GET.

@@ -4,6 +4,7 @@ use super::lists::{joined, put, put_port, put_shown, put_some};
 use super::user;
 use crate::shared::files;
 use contract::{Exchange, Replaced, RequestBody};
+use http::hex;
 use journal::Level;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -156,7 +157,8 @@ pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> boo
     let connection = &exchange.connection;
     let identity = (connection.serial, connection.requests.get(), exchange.started.instant);
     let [high, low] = KEYS.each_ref().map(|key| key.hash_one(identity));
-    put_shown(format_args!("{high:016x}{low:016x}"), out)
+    [high, low].iter().for_each(|half| out.extend(hex::pairs(half.to_be_bytes()).as_flattened()));
+    true
 }
 
 pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
