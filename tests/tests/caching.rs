@@ -611,6 +611,32 @@ fn long(length: usize) -> Reply {
 }
 
 #[test]
+fn a_long_response_is_sent_from_its_open_file() {
+    const LENGTH: usize = 60_000;
+    let counter = Counter::start(|_, _| long(LENGTH));
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    let heads: Vec<_> = (0..5)
+        .map(|_| {
+            let response = get(&running, "/a");
+            assert!(response.text().bytes().eq(std::iter::repeat_n(b'x', LENGTH)));
+            ["X-Cache", "ETag", "Content-Length", "Accept-Ranges"]
+                .map(|name| response.field(name).map(str::to_owned))
+        })
+        .collect();
+    assert_eq!(heads[0][0].as_deref(), Some("MISS"));
+    for head in &heads[1..] {
+        assert_eq!((head[0].as_deref(), &head[1..]), (Some("HIT"), &heads[0][1..]));
+    }
+    for (field, status, length) in [("If-None-Match: \"x\"", 304, 0), ("Range: bytes=1-50000", 206, 50_000)] {
+        let request = format!("GET /a HTTP/1.1\r\nHost: a\r\n{field}\r\nConnection: close\r\n\r\n");
+        let response = running.ask_bytes(request.as_bytes()).last().clone();
+        assert_eq!((response.status, response.text().len()), (status, length), "{field}");
+    }
+    assert_eq!(counter.count(), 1);
+    running.stop();
+}
+
+#[test]
 fn a_response_is_kept_although_its_client_takes_no_content() {
     const LENGTH: usize = 1 << 20;
     for request in [
