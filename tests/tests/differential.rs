@@ -34,6 +34,7 @@ mod returns;
 mod rewrites;
 mod sending;
 mod server_names;
+mod set_misc;
 mod symlinks;
 mod variables;
 mod ways;

@@ -12,6 +12,11 @@ pub fn argument(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?' | b'&' | b'+' | b';'));
 }
 
+/// A value inside a query that may itself be a URI, as set-misc writes it.
+pub fn query_value(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| !byte.is_ascii_graphic() || b"\"#%&+/:;<=>?[\\]^{}".contains(&byte));
+}
+
 /// A segment inside a URI: all but the unreserved characters (RFC 3986, section 2.3).
 pub fn component(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| !(byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)));
@@ -97,6 +102,7 @@ mod tests {
         };
         assert_eq!(kept(super::path), "!$&'()*+,-./:;=@[]_~");
         assert_eq!(kept(super::argument), "!$'()*,-./:=@[]_~");
+        assert_eq!(kept(super::query_value), "!$'()*,-.@_`|~");
         assert_eq!(kept(super::component), "-._~");
         assert_eq!(with(super::path, "a\r\n\u{e9}\x7f".as_bytes()), "a%0D%0A%C3%A9%7F");
     }

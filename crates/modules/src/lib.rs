@@ -120,6 +120,7 @@ pub mod rewriting {
     pub mod post_action;
     pub mod redirects;
     pub mod rewrite;
+    pub mod set_misc;
 }
 
 /// What happens to a response on its way out.
@@ -216,6 +217,7 @@ pub static ALL: &[&Module] = &[
     // `real_ip` comes first: rules and limits use the address that it finds. Limits stand in the order of nginx.
     &connection::real_ip::MODULE,
     &rewriting::rewrite::MODULE,
+    &rewriting::set_misc::MODULE,
     &limits::limit_req::MODULE,
     &limits::limit_conn::MODULE,
     // Access rules, the cheapest check first.

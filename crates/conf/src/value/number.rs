@@ -35,6 +35,11 @@ pub fn number(word: &Word) -> Result<u64, ValueError> {
     digits(&word.text).ok_or(ValueError::Number)
 }
 
+/// As [`number`], for a text that variables gave while a request is served; `None` if it is not a number.
+pub fn number_in_text(text: &[u8]) -> Option<u64> {
+    digits(text)
+}
+
 /// Digits, from `least` to `most`, both included; no `most` means no upper end.
 ///
 /// # Errors

@@ -465,9 +465,15 @@ mod tests {
 
     #[test]
     fn modules_to_load() {
-        for file in
-            ["acme", "headers_more_filter", "brotli_filter", "brotli_static", "zstd_filter", "zstd_static"]
-        {
+        for file in [
+            "acme",
+            "headers_more_filter",
+            "set_misc",
+            "brotli_filter",
+            "brotli_static",
+            "zstd_filter",
+            "zstd_static",
+        ] {
             let text = format!("load_module /x/ngx_http_{file}_module.so;");
             assert!(main_level(&text).unwrap().1.is_empty(), "{file}");
         }

@@ -84,6 +84,7 @@ mod program;
 mod replacement;
 mod text;
 
+use super::set_misc::Computation;
 use crate::files::open_file_cache::Files;
 use crate::shared::names;
 use answer::Answer;
@@ -98,7 +99,7 @@ use journal::Level;
 use program::{Program, Rewriter};
 use replacement::Replacement;
 use std::sync::Arc;
-use text::Text;
+pub(super) use text::Text;
 
 /// Rewriting, answers, variables and branches.
 pub static MODULE: Module = Module {
@@ -109,7 +110,7 @@ pub static MODULE: Module = Module {
 };
 
 const BLOCKS: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
-const BLOCKS_AND_IF: Contexts = BLOCKS.or(Contexts::SERVER_IF).or(Contexts::LOCATION_IF);
+pub(super) const BLOCKS_AND_IF: Contexts = BLOCKS.or(Contexts::SERVER_IF).or(Contexts::LOCATION_IF);
 
 /// `rewrite PATTERN TARGET [last | break | redirect | permanent]`
 pub static REWRITE: Directive<Instruction> =
@@ -179,6 +180,8 @@ pub enum Instruction {
     Return(Answer),
     /// `set`
     Set(Target, Text),
+    /// A directive of set-misc.
+    Compute(Computation),
     /// `break`
     Break,
     /// `if`, with its block.
@@ -206,6 +209,11 @@ impl Target {
         }
     }
 
+    /// As [`Target::new`], for a variable that is empty before it is set.
+    pub(super) fn of_set(name: &str, loading: &mut Loading) -> Target {
+        Target::new(name, loading, || Definition::Evaluated(Arc::new(Uninitialized::new(name))))
+    }
+
     /// Gives it a value.
     pub(crate) fn set(self, exchange: &mut Exchange, value: Vec<u8>) {
         match self {
@@ -225,8 +233,7 @@ impl Target {
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagnostic> {
     let name = names::variable(args, args.word(0)?)?;
     let value = args.word(1)?;
-    let unset = || Definition::Evaluated(Arc::new(Uninitialized::new(&name)));
-    let target = Target::new(&name, loading, unset);
+    let target = Target::of_set(&name, loading);
     Ok(Instruction::Set(target, Text::parse(&value.text, value.span, loading)?))
 }
 

@@ -3,7 +3,7 @@
 use super::condition::{Condition, matches};
 use super::replacement::{Next, Replaced, Told, shown};
 use super::text::was_escaped;
-use super::{Instruction, REWRITE};
+use super::{Instruction, REWRITE, Target};
 use crate::files::open_file_cache::Files;
 use conf::Span;
 use conf::value::TooManySteps;
@@ -95,7 +95,7 @@ enum Flow {
     End(Step),
 }
 
-/// What happens to a request whose pattern took too many steps.
+/// What happens to a request whose pattern took too many steps, or one of whose values cannot be computed.
 const GIVEN_UP: Flow = Flow::End(Step::Finish(Status::INTERNAL_SERVER_ERROR));
 
 struct Run<'a> {
@@ -153,13 +153,12 @@ impl Run<'_> {
             }
             Instruction::Set(target, text) => {
                 let value = text.evaluate(self.exchange, self.escapes);
-                self.exchange.tell(|| {
-                    let text = format!("the value is \"{}\"", shown(&value));
-                    Event::new("set", text).with("value", &value).at(Some(told.place))
-                });
-                target.set(self.exchange, value);
-                Flow::On
+                self.set(*target, value, told)
             }
+            Instruction::Compute(computation) => match computation.value(self.exchange, self.escapes) {
+                Some(value) => self.set(computation.target, value, told),
+                None => GIVEN_UP,
+            },
             Instruction::Replace(replacement) => {
                 let exchange = &mut *self.exchange;
                 match matches(exchange, &replacement.regex, &exchange.request.path, told) {
@@ -173,6 +172,15 @@ impl Run<'_> {
             // Compiled to a branch.
             Instruction::If(..) => Flow::On,
         }
+    }
+
+    fn set(&mut self, target: Target, value: Vec<u8>, told: Told) -> Flow {
+        self.exchange.tell(|| {
+            let text = format!("the value is \"{}\"", shown(&value));
+            Event::new("set", text).with("value", &value).at(Some(told.place))
+        });
+        target.set(self.exchange, value);
+        Flow::On
     }
 
     fn replaced(&mut self, replaced: Replaced) -> Flow {

@@ -20,7 +20,11 @@ enum Piece {
 
 impl Text {
     /// Compiles a text.
-    pub(super) fn parse(text: &[u8], span: Span, loading: &mut Loading) -> Result<Text, Diagnostic> {
+    pub(in crate::rewriting) fn parse(
+        text: &[u8],
+        span: Span,
+        loading: &mut Loading,
+    ) -> Result<Text, Diagnostic> {
         Ok(Text::new(parts(text, span)?, span, loading))
     }
 
@@ -48,7 +52,7 @@ impl Text {
     }
 
     /// The text for this exchange, with captures escaped for a query or as they are.
-    pub(super) fn evaluate(&self, exchange: &Exchange, escapes: bool) -> Vec<u8> {
+    pub(in crate::rewriting) fn evaluate(&self, exchange: &Exchange, escapes: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &self.pieces {
             match piece {
