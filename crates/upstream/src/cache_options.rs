@@ -144,30 +144,29 @@ impl CacheOptions {
 }
 
 const PATH: &str = "A directory where responses are kept, with the zone that knows them: `levels=`, `keys_zone=NAME:SIZE`, \
-     `inactive=`, `max_size=`, `min_free=`, `memory=` (this server's own; 32m unless given), `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
+     `inactive=`, `max_size=`, `min_free=`, `memory=` (not in nginx; `32m` by default), `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
      `manager_files=`, `manager_sleep=`, `manager_threshold=`.";
-const CACHE: &str = "The zone whose responses are used and where responses are kept; `off` keeps none.";
-const KEY: &str = "The text that a response is found by.";
-const VALID: &str = "How long responses of these statuses are valid if they do not say so; `any` stands for all. \
-     Without a status: those with 200, 301 and 302.";
-const METHODS: &str = "The methods of requests whose responses are kept. GET and HEAD are always among them.";
-const MIN_USES: &str = "A response is kept at this request for it.";
-const BYPASS: &str =
-    "The server is asked although a response is kept if one of these texts is neither empty nor `0`.";
-const NO_CACHE: &str = "A response is not kept if one of these texts is neither empty nor `0`.";
-const LOCK: &str = "Whether one request at a time gets a response that is not kept yet; others wait for it.";
-const LOCK_TIMEOUT: &str = "How long a request waits for another one. After that it asks the server, and its response is \
-     not kept.";
-const LOCK_AGE: &str = "After how long one more request is forwarded, too.";
-const USE_STALE: &str = "The failures of a server at which a response is sent that is no longer valid; `updating` sends \
+const CACHE: &str = "The zone in which responses are kept and looked up; `off` keeps none.";
+const KEY: &str = "The key of a response: requests with the same key get the same response.";
+const VALID: &str = "How long responses with these statuses are valid if their headers do not say it; `any` means \
+     all statuses, and no status means 200, 301 and 302.";
+const METHODS: &str = "The methods whose responses are kept. GET and HEAD are always included.";
+const MIN_USES: &str = "After how many requests for it a response is kept.";
+const BYPASS: &str = "Sends the request to the upstream server although a response is kept, if a value is neither empty nor `0`.";
+const NO_CACHE: &str = "Does not keep the response if a value is neither empty nor `0`.";
+const LOCK: &str = "Whether only one request at a time goes to the upstream server for a response that is not kept yet; others wait for it.";
+const LOCK_TIMEOUT: &str = "How long a request waits for another one. After that it goes to the upstream server, too, and its \
+     response is not kept.";
+const LOCK_AGE: &str = "How long the request that others wait for may take before one of them is sent, too.";
+const USE_STALE: &str = "The failures of the upstream server after which an expired response is sent; `updating` sends \
      it while another request gets a new one.";
-const BACKGROUND: &str = "Whether a response that is no longer valid is sent at once and updated after that, where \
-     `updating` allows to send it.";
-const REVALIDATE: &str = "Whether the server is asked if a response has changed that is no longer valid.";
+const BACKGROUND: &str =
+    "Whether an expired response that `updating` allows is sent at once, and updated after that.";
+const REVALIDATE: &str = "Whether Fulmar asks the upstream server if an expired response has changed (`If-Modified-Since`, `If-None-Match`).";
 const MAX_RANGE: &str =
-    "A request for a range that starts at this byte or after it is passed on, and its response is not kept.";
-const PURGE: &str = "The request removes the response of its key if one of these texts is neither empty nor `0`. It is \
-     answered 204, or 404 if there was none.";
+    "From this byte on, a request for a range is forwarded with its range, and the response is not kept.";
+const PURGE: &str = "Removes the response of the request's key if a value is neither empty nor `0`. The client gets 204, \
+     or 404 if there was no such response.";
 
 const RULES: &str =
     "By which rules responses are kept and used: `nginx`, or `rfc9111` (see [Caching](../caching.md)).";

@@ -65,30 +65,18 @@ impl Options {
     /// The directives under these names.
     pub const fn new(names: &'static Names) -> Options {
         Options {
-            connect_timeout: time(names.of("connect_timeout"), "60s", "How long connecting may take."),
-            send_timeout: time(
-                names.of("send_timeout"),
-                "60s",
-                "The longest pause while the request is sent.",
-            ),
-            read_timeout: time(
-                names.of("read_timeout"),
-                "60s",
-                "The longest pause while the response is read.",
-            ),
-            buffering: flag(names.of("buffering"), "on", "Whether a response is taken as fast as it comes."),
+            connect_timeout: time(names.of("connect_timeout"), "60s", CONNECT),
+            send_timeout: time(names.of("send_timeout"), "60s", SEND),
+            read_timeout: time(names.of("read_timeout"), "60s", READ),
+            buffering: flag(names.of("buffering"), "on", BUFFERING),
             request_buffering: flag(names.of("request_buffering"), "on", REQUEST),
-            buffer_size: size(
-                names.of("buffer_size"),
-                "4k",
-                "The largest size of the headers of a response.",
-            ),
+            buffer_size: size(names.of("buffer_size"), "4k", HEAD),
             buffers: of(Directive::new(names.of("buffers"), parse_buffers), BUFFERS)
                 .args(Arity::Exactly(2))
                 .default("8 4k"),
-            busy_buffers_size: size(names.of("busy_buffers_size"), "", "Nothing: what is there is sent."),
+            busy_buffers_size: size(names.of("busy_buffers_size"), "", BUSY),
             max_temp_file_size: size(names.of("max_temp_file_size"), "1024m", TEMP_SIZE),
-            temp_file_write_size: size(names.of("temp_file_write_size"), "", "Nothing: all is written."),
+            temp_file_write_size: size(names.of("temp_file_write_size"), "", WRITE_SIZE),
             temp_path: of(Directive::new(names.of("temp_path"), parse_path), TEMP_PATH)
                 .args(Arity::Range(1, 4)),
             next_upstream: of(Directive::new(names.of("next_upstream"), parse_failures), NEXT)
@@ -102,8 +90,8 @@ impl Options {
             socket_rcvbuf: size(names.of("socket_rcvbuf"), "0", RECEIVES),
             socket_sndbuf: size(names.of("socket_sndbuf"), "0", SENDS),
             ignore_client_abort: flag(names.of("ignore_client_abort"), "off", ABORT),
-            pass_request_headers: flag(names.of("pass_request_headers"), "on", "Whether fields are passed."),
-            pass_request_body: flag(names.of("pass_request_body"), "on", "Whether the body is passed."),
+            pass_request_headers: flag(names.of("pass_request_headers"), "on", PASS_HEADERS),
+            pass_request_body: flag(names.of("pass_request_body"), "on", PASS_BODY),
             intercept_errors: flag(names.of("intercept_errors"), "off", INTERCEPT),
             limit_rate: of(Directive::amount(names.of("limit_rate")), RATE).default("0"),
             hide_header: of(Directive::new(names.of("hide_header"), parse_name), HIDE).rule(Rule::List),
@@ -198,28 +186,40 @@ pub const fn joined<const ALL: usize>(
     all
 }
 
-const REQUEST: &str = "Whether the body of a request is read whole before a server is asked.";
+const CONNECT: &str = "How long connecting to the upstream server may take.";
+const SEND: &str = "The longest pause between two parts of the request that the upstream server accepts.";
+const READ: &str = "The longest pause between two parts of the response that the upstream server sends.";
+const HEAD: &str = "How long the head of a response may be.";
+const BUFFERING: &str =
+    "Whether a response is read as fast as the upstream server sends it, also if the client is slower.";
+const BUSY: &str = "Has no effect: Fulmar sends what it has received.";
+const WRITE_SIZE: &str = "Has no effect: Fulmar writes what it has received.";
+const PASS_HEADERS: &str = "Whether the headers of the request are passed on.";
+const PASS_BODY: &str = "Whether the body of the request is passed on.";
+const REQUEST: &str =
+    "Whether the whole body of a request is read before the upstream server gets the request.";
 const BUFFERS: &str = "How much of a response is kept in memory: a number of buffers and the size of each.";
 const TEMP_SIZE: &str = "How much of a response may go to a file when the buffers are full; 0 means none.";
-const TEMP_PATH: &str = "Where those files are; they have no name.";
-const NEXT: &str = "After which failures another server is asked.";
-const TRIES: &str = "How many servers are asked at most; 0 is all.";
-const TRIES_TIME: &str = "For how long other servers are asked; 0 is any time.";
+const TEMP_PATH: &str =
+    "The directory of the temporary files of `max_temp_file_size`; the files have no name.";
+const NEXT: &str = "The failures after which the request is sent to another server.";
+const TRIES: &str = "How many servers are tried at most; 0 means all.";
+const TRIES_TIME: &str = "For how long servers are tried; 0 means no limit.";
 const BIND: &str = "The local address of connections, with or without a port; `off` lets the system choose.";
-const KEEPALIVE: &str = "Whether the system probes connections that are idle (TCP keep-alive).";
-const RECEIVES: &str = "How much the system buffers of what a server sends; 0 is as much as it chooses.";
-const SENDS: &str = "How much the system buffers of what a server is sent; 0 is as much as it chooses.";
-const ABORT: &str = "Whether a request goes on without the client.";
-const INTERCEPT: &str = "Whether `error_page` replaces errors of the server, too.";
-const RATE: &str = "How many bytes a second a response that is buffered is read at; 0 is any number.";
-const HIDE: &str = "A field of responses that is not passed on.";
-const PASS: &str = "A field of responses that is passed on although it usually is not.";
-const RANGES: &str = "Whether ranges are cut out of a response that has no `Accept-Ranges`.";
-const STORE: &str =
-    "Whether responses are stored in files that stay: by `root` or `alias`, or under this name.";
+const KEEPALIVE: &str = "Whether the kernel probes connections that are idle (TCP keep-alive).";
+const RECEIVES: &str = "The size of the kernel's receive buffer of a connection; 0 lets the kernel choose.";
+const SENDS: &str = "The size of the kernel's send buffer of a connection; 0 lets the kernel choose.";
+const ABORT: &str =
+    "Whether a request to the upstream server continues after the client has closed its connection.";
+const INTERCEPT: &str = "Whether `error_page` also replaces error responses of the upstream server.";
+const RATE: &str = "How many bytes of a buffered response are read per second; 0 means no limit.";
+const HIDE: &str = "A header of responses that clients do not get.";
+const PASS: &str = "A header of responses that clients get although Fulmar removes it by default.";
+const RANGES: &str = "Whether range requests are answered also from responses without `Accept-Ranges`.";
+const STORE: &str = "Whether responses are also stored as files, with the path of `root` or `alias` (`on`), or with this path.";
 const STORE_ACCESS: &str =
     "Who else may read or write the stored files: `user:`, `group:`, `all:` with `r` or `rw`.";
-const IGNORE: &str = "Fields of responses that are not acted upon.";
+const IGNORE: &str = "Headers of responses that have no effect on Fulmar.";
 
 fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(u64, u64), Diagnostic> {
     let number = value::number(args.word(0)?).unwrap_or(0);

@@ -48,8 +48,9 @@ pub(crate) static ADD_HEADER_LOST: Rule = Rule {
                     .map(name_of)
                     .find(|name| PROTECTING.contains(&name.as_str()) && !own.contains(name))?;
                 let first = children(spot.node, "add_header").next()?;
-                let shown = if own.len() == 1 { "this one" } else { "these" };
-                let text = format!("\"{lost}\" of an outer level is not inherited here, because of {shown}");
+                let text = format!(
+                    "the outer add_header \"{lost}\" has no effect here: a level with its own add_header inherits none"
+                );
                 Some(Found::at(first, text, "repeat it here, or write add_header_inherit merge;"))
             })
             .collect()
@@ -106,8 +107,11 @@ pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
                     .map(name_of)
                     .find(|name| !own.contains(name) && FORWARDED.contains(&name.as_str()))?;
                 let first = children(spot.node, "proxy_set_header").next()?;
-                let text = format!("\"{lost}\" of an outer level is not inherited here");
-                Some(Found::at(first, text, "repeat those around it here"))
+                let text = format!(
+                    "the outer proxy_set_header \"{lost}\" has no effect here: a level with its own proxy_set_header \
+                     inherits none"
+                );
+                Some(Found::at(first, text, "repeat the outer proxy_set_header lines here"))
             })
             .collect()
     },

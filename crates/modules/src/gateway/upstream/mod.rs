@@ -11,8 +11,8 @@
 //! and the servers of the group change while requests are served. The block needs a `zone`, as in nginx. Requests in
 //! progress stay with their server. If no name server answers, the servers stay; if the name does not exist, they are
 //! removed. A reload keeps the addresses. With `service=http`, hosts and ports come from the SRV records of
-//! `_http._tcp.NAME`: hosts of the lowest priority get requests, the others are backups, and the records set the
-//! weights unless `weight` is set.
+//! `_http._tcp.NAME`: the hosts with the lowest priority number get requests, the others are backups, and the records
+//! set the weights unless `weight` is set.
 //!
 //! ```nginx
 //! upstream app {
@@ -22,19 +22,24 @@
 //! }
 //! ```
 //!
-//! The servers take turns unless another method is set. `least_conn` chooses the server with the fewest requests for
-//! its weight. `ip_hash` sends clients of one network to the same server: the first three bytes of an IPv4 address,
-//! or all of an IPv6 address. `hash` does so for equal texts; with `consistent`, few texts change their server if one
-//! is added or removed. `random` chooses a random server, `random two` the better one of two. The counts of all
-//! threads are added up. Hashes are computed as in nginx, so each text keeps its server. If the chosen server cannot
-//! be used, others are tried, in the end in turn.
+//! The servers take turns unless another method is set:
 //!
-//! Connections are kept for further requests. By default each thread keeps up to 32 idle ones, for the location that
-//! opened them only. `keepalive` sets another number, and shares them among all locations unless it says `local`. A
-//! connection with HTTP/2 carries up to 100 requests at a time.
+//! - `least_conn` chooses the server with the fewest requests in progress for its weight.
+//! - `ip_hash` sends clients of one network to the same server: the first three bytes of an IPv4 address, or all of
+//!   an IPv6 address.
+//! - `hash KEY` sends requests with the same value of KEY to the same server, which is the one that nginx chooses.
+//!   With `consistent`, only a few values change their server when a server is added or removed.
+//! - `random` chooses a random server, and `random two` the one of two random servers that `least_conn` would choose.
 //!
-//! `$upstream_addr`, `$upstream_status` and the times list all servers that were tried, separated by commas, and by
-//! colons after an internal redirect.
+//! `least_conn`, `random two` and `max_conns` count the requests of all threads. If the chosen server cannot be used,
+//! the method chooses again. After 20 such choices the servers take turns.
+//!
+//! Connections are kept for further requests. By default each thread keeps up to 32 idle connections, and only the
+//! location that opened a connection uses it. `keepalive` sets another number, and all locations share the connections
+//! unless it says `local`. A connection with HTTP/2 carries up to 100 requests at a time.
+//!
+//! `$upstream_addr`, `$upstream_status` and `$upstream_…_time` have one value for each server that was tried. Commas
+//! separate the values, and colons those before and after an internal redirect.
 //!
 //! ```conf
 //! upstream app {

@@ -2,10 +2,12 @@
 //!
 //! `add_header` adds a header to responses with status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308, and with
 //! `always` to all responses. An empty value adds nothing. `add_header Last-Modified` and `add_header ETag` replace
-//! the server's own header; with an empty value they remove it. A level with its own `add_header` inherits none. With
-//! `add_header_inherit merge` it also gets those of outer levels. With `off` a level inherits none, even if it has no
-//! `add_header`. `add_trailer` adds a header after the content, for clients with HTTP/1.1 or HTTP/2. Its value is
-//! computed when the content has been sent.
+//! the server's own header; with an empty value they remove it. `add_trailer` adds a header after the content, for
+//! clients with HTTP/1.1 or HTTP/2. Its value is computed when the content has been sent.
+//!
+//! `add_header_inherit` says which `add_header` of outer levels apply to a level: with `on`, the default, all of them
+//! if the level itself has none, and otherwise none; with `merge` all of them in any case; with `off` none.
+//! `add_trailer_inherit` says the same of `add_trailer`.
 //!
 //! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time after the last
 //! modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is stale at once, `max` for content
@@ -108,7 +110,7 @@ pub static ADD_HEADER: Directive<Added> = Directive::new("add_header", parse_hea
 pub static ADD_HEADER_INHERIT: Directive<Inherit> = Directive::new("add_header_inherit", parse_inherit)
     .within(LEVELS)
     .default("on")
-    .help("Whether `add_header` of outer levels is inherited.");
+    .help("Inherits `add_header` of outer levels: `on` if the level has none itself, `merge` always, `off` never.");
 
 /// `add_trailer NAME VALUE [always]`
 pub static ADD_TRAILER: Directive<Added> = Directive::new("add_trailer", parse_added)
@@ -121,7 +123,7 @@ pub static ADD_TRAILER: Directive<Added> = Directive::new("add_trailer", parse_a
 pub static ADD_TRAILER_INHERIT: Directive<Inherit> = Directive::new("add_trailer_inherit", parse_inherit)
     .within(LEVELS)
     .default("on")
-    .help("Whether `add_trailer` of outer levels is inherited.");
+    .help("Inherits `add_trailer` of outer levels: `on` if the level has none itself, `merge` always, `off` never.");
 
 /// A field to add.
 #[derive(Clone)]
