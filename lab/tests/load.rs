@@ -394,6 +394,7 @@ fn order(address: SocketAddr) -> Order {
         numbers: None,
         body_bytes: None,
         threads: 1,
+        has_own_cores: false,
         folder: ".".into(),
     }
 }

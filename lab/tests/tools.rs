@@ -104,6 +104,7 @@ fn installed_tools_do_what_they_are_told() {
                 numbers: None,
                 body_bytes: None,
                 threads: 1,
+                has_own_cores: false,
                 folder: folder.path().to_path_buf(),
             };
             if tool.cannot(&order).is_some() {

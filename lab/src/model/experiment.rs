@@ -29,7 +29,8 @@ pub struct Experiment {
     /// How the repetition differs from what was published.
     #[serde(default)]
     pub departures: Vec<String>,
-    /// How often each block is repeated in a full run, where the publication says so.
+    /// How often each block is repeated in a full run, where the publication says so or where narrow intervals need more
+    /// turns than others.
     pub turns: Option<u32>,
     /// The files that are served.
     #[serde(default)]

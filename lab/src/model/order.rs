@@ -37,6 +37,8 @@ pub struct Order {
     pub body_bytes: Option<u64>,
     /// Threads of the tool.
     pub threads: u32,
+    /// Whether no server runs on the tool's cores.
+    pub has_own_cores: bool,
     /// A folder for files that the tool reads or writes.
     pub folder: PathBuf,
 }

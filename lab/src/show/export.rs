@@ -115,6 +115,7 @@ fn order(load: &Load, folder: &Path) -> Option<Order> {
         numbers: load.numbers,
         body_bytes: load.body_bytes,
         threads: 1,
+        has_own_cores: false,
         folder: folder.to_path_buf(),
     })
 }

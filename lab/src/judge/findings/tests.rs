@@ -24,6 +24,14 @@ seconds = 1.0
 not_yet = "it follows later"
 "#;
 
+#[test]
+fn a_full_run_has_enough_turns_for_verdicts() {
+    for experiment in Experiment::built_in().unwrap() {
+        let turns = experiment.turns.unwrap_or(TURNS);
+        assert!(turns >= crate::judge::statistics::FEWEST, "{}: {turns} turns", experiment.id);
+    }
+}
+
 /// An experiment with one finding, whose conditions are these.
 fn experiment(conditions: &str) -> Experiment {
     let finding = format!("[[findings]]\nid = 'F1'\nclaim = 'c'\nholds_when = [{conditions}]\n");

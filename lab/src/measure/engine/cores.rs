@@ -71,6 +71,11 @@ impl Division {
         let core = Cores::behind(0, 1);
         Division { server: core, tool: core, tool_threads: 1, lab: Cores::after(1, all) }
     }
+
+    /// Whether the contenders run on none of the tool's cores.
+    pub(super) fn tool_is_apart(&self) -> bool {
+        self.server.last < self.tool.first || self.tool.last < self.server.first
+    }
 }
 
 /// A thread that runs on some cores only.
@@ -111,6 +116,8 @@ mod tests {
         assert_eq!([apart(1, 2), apart(2, 8), apart(2, 2)], ["0 1 1", "0-1 2-7 2-7", "0-1 0-1 0-1"]);
         let one_core = |all| text(Division::one_core(all));
         assert_eq!([one_core(1), one_core(2), one_core(4)], ["0 0 0", "0 0 1", "0 0 1-3"]);
+        let are_apart = [Division::apart(1, 2), Division::apart(2, 2), Division::one_core(4)];
+        assert_eq!(are_apart.map(|division| division.tool_is_apart()), [true, false, false]);
         let threads = [Division::apart(1, 4), Division::apart(4, 4), Division::one_core(4)];
         assert_eq!(threads.map(|division| division.tool_threads), [3, 1, 1]);
     }

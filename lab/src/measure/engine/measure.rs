@@ -1,5 +1,6 @@
 //! One block: a tool loads one contender while both are watched.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -43,6 +44,8 @@ pub(super) struct Bench<'a> {
     pub(super) reload_every: Option<Duration>,
     /// What the contender's start cost the machine.
     pub(super) idle: Idle,
+    /// For how long blocks of this load may still wait for a quiet machine, besides a moment each.
+    pub(super) patience: &'a Cell<Duration>,
     /// Ends the block when it is set.
     pub(super) interrupted: &'a AtomicBool,
 }
@@ -64,7 +67,7 @@ impl Bench<'_> {
         }
         let arguments = (self.tool.arguments)(order)?;
         let _confined = self.division.lab.confine()?;
-        let (load_average, busy_before) = (system::load_average(), quiet());
+        let (load_average, busy_before) = (system::load_average(), self.quiet());
         let before = Counters::of(running);
         let start = Instant::now();
         let mut tool =
@@ -97,13 +100,30 @@ impl Bench<'_> {
             server_cores: self.division.server.to_string(),
             tool_cores: self.division.tool.to_string(),
             backend_cores: String::new(),
-            tool_busy: (after.tool_s - before.tool_s) / seconds,
+            tool_busy: busy_cores(after.tool_s - before.tool_s, report.polled_s, seconds),
             steal_s: after.ticks.stolen_s() - before.ticks.stolen_s(),
             context_switches: after.switches.saturating_sub(before.switches),
             load_average,
             busy_before,
         };
         Ok(Measured { report, command, samples: seen.samples, circumstances })
+    }
+
+    /// Waits until other programs have ended what they do, as far as there is patience, and says how many cores they keep
+    /// busy then: the contenders have nothing to do yet. A contender that was just started, or that had many clients a
+    /// moment ago, may still be at work.
+    fn quiet(&self) -> f64 {
+        let mut looks = 0;
+        loop {
+            let (before, start) = (Ticks::now(), Instant::now());
+            thread::park_timeout(LOOK);
+            let busy = Ticks::now().busy_cores(before, start.elapsed());
+            looks += 1;
+            let is_busy = Circumstances { busy_before: busy, ..Circumstances::default() }.is_busy();
+            if !is_busy || self.interrupted.load(Ordering::Relaxed) || !looks_again(looks, self.patience) {
+                return busy;
+            }
+        }
     }
 
     /// What the contender and the machine spent on the requests.
@@ -145,23 +165,23 @@ impl Bench<'_> {
     }
 }
 
-/// How long one look at the idle machine takes, and how often it is looked at until it is quiet.
+/// How many cores a tool kept busy that had so much CPU time, and only waited for a part of it.
+fn busy_cores(cpu_s: f64, polled_s: f64, seconds: f64) -> f64 {
+    (cpu_s - polled_s).max(0.0) / seconds
+}
+
+/// How long one look at the idle machine takes, and how often each block looks at a busy one in any case.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 6;
 
-/// Waits a moment for other programs to end what they do, and says how many cores they keep busy then: the contenders
-/// have nothing to do yet.
-fn quiet() -> f64 {
-    let mut busy = 0.0;
-    for _ in 0..LOOKS {
-        let (before, start) = (Ticks::now(), Instant::now());
-        thread::park_timeout(LOOK);
-        busy = Ticks::now().busy_cores(before, start.elapsed());
-        if !(Circumstances { busy_before: busy, ..Circumstances::default() }).is_busy() {
-            break;
-        }
+/// Whether a block that has looked so often at a busy machine looks once more. Then it takes that time from the patience.
+fn looks_again(looks: u32, patience: &Cell<Duration>) -> bool {
+    if looks < LOOKS {
+        return true;
     }
-    busy
+    let left = patience.get().checked_sub(LOOK);
+    patience.set(left.unwrap_or_default());
+    left.is_some()
 }
 
 /// What only ever grows, and the memory.
@@ -250,6 +270,7 @@ mod tests {
             body_bytes: None,
             numbers: None,
             threads: 1,
+            has_own_cores: false,
             folder: ".".into(),
         };
         let report = Report { figures: [(Figure::TotalS, 1.1)].into(), ..Report::default() };
@@ -258,6 +279,23 @@ mod tests {
         assert_eq!(of(ToolName::FulmarLab), nothing);
         assert_eq!(of(ToolName::Wrk), format!("{nothing}: Socket errors: connect 9"));
         assert_eq!(last_lines(&"é".repeat(3000)).chars().count(), SAID + 1);
+    }
+
+    #[test]
+    fn patience_is_shared_by_the_blocks_of_a_load() {
+        let patience = Cell::new(LOOK * 10);
+        let waits = || (1..).take_while(|looks| looks_again(*looks, &patience)).count() + 1;
+        assert_eq!(
+            [waits(), waits()],
+            [16, 6],
+            "in looks: a moment for each block, the rest for the first one"
+        );
+    }
+
+    #[test]
+    fn a_tool_that_waits_is_not_busy() {
+        assert_eq!([busy_cores(2.0, 0.0, 2.0), busy_cores(2.0, 1.5, 2.0)], [1.0, 0.25]);
+        assert_eq!(busy_cores(0.99, 1.0, 2.0), 0.0, "the kernel counts CPU time in coarse steps");
     }
 
     #[test]

@@ -102,6 +102,14 @@ const RESERVE: u64 = 1000;
 /// Repetitions of a quick run.
 const TURNS_QUICK: u32 = 2;
 
+/// At most so many turns are measured in addition to make up for blocks that began on a busy machine, and at most one for
+/// so many turns.
+const REPEATS_MAX: u32 = 2;
+const TURNS_PER_REPEAT: u32 = 3;
+
+/// For how long the blocks of a load may wait for a quiet machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results, which the caller has taken
 /// ([`Results::take`]).
 pub fn run(
@@ -119,6 +127,8 @@ pub fn run(
     }
     let (done, failed): (Vec<Block>, Vec<Block>) =
         block::read(&path)?.into_iter().partition(|block| block.failure.is_none());
+    let busy = done.iter().filter(|block| block.circumstances.is_busy());
+    let busy = RefCell::new(busy.map(|block| (block.cell.clone(), block.turn)).collect());
     let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
     let failed: BTreeSet<block::Cell> = failed.into_iter().map(|block| block.cell).collect();
     let machine = Machine::this();
@@ -143,6 +153,8 @@ pub fn run(
         applications: &applications,
         share: &share,
         done: &done,
+        busy: &busy,
+        patience: Cell::new(PATIENCE),
         failed: &failed,
         tell: &tell,
     };
@@ -195,7 +207,8 @@ fn measure_all(
     Ok(())
 }
 
-/// Measures a group turn by turn, in the next turn in the opposite order.
+/// Measures a group turn by turn, in the next turn in the opposite order. For blocks that began on a busy machine, more
+/// turns follow, since no verdict uses those blocks.
 fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
     let Some(first) = group.first() else { return Ok(()) };
     let mut loads: Vec<&Load> = group.iter().map(|one| one.load).collect();
@@ -206,13 +219,21 @@ fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
     for one in group {
         prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
     }
-    for turn in 0..first.count_of_turns() {
+    let (planned, mut turn) = (first.count_of_turns(), 0);
+    let busy_turns = || group.iter().map(|one| one.busy_turns()).max().unwrap_or_default();
+    while turn < planned + repeats(planned, busy_turns()) {
         for (one, prepared) in &prepared {
             one.turn(prepared, turn)?;
         }
         prepared.reverse();
+        turn += 1;
     }
     Ok(())
+}
+
+/// How many turns make up for those of which blocks began on a busy machine. Two turns are too few for a verdict anyway.
+fn repeats(planned: u32, busy: u32) -> u32 {
+    busy.min(REPEATS_MAX).min(planned / TURNS_PER_REPEAT)
 }
 
 /// Lets the contenders, which inherit it, and the generator have as many files open as the loads have clients, or as
@@ -243,4 +264,15 @@ fn place() -> Result<TempDir> {
         tempfile::Builder::new().prefix("fulmar-lab-").tempdir().context("a folder for the contenders")?;
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755))?;
     Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_turns_are_made_up_for() {
+        assert_eq!([repeats(6, 0), repeats(6, 1), repeats(6, 6), repeats(20, 6)], [0, 1, 2, 2]);
+        assert_eq!([repeats(2, 2), repeats(0, 2)], [0, 0], "a quick run, and one that only checks");
+    }
 }

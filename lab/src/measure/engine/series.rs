@@ -55,6 +55,10 @@ pub(super) struct Series<'a, 'b> {
     /// To which part its blocks are shortened now.
     pub(super) share: &'a Mutable<f64>,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
+    /// The blocks that began on a busy machine.
+    pub(super) busy: &'a RefCell<BTreeSet<(Cell, u32)>>,
+    /// For how long its blocks may still wait for a quiet machine.
+    pub(super) patience: Mutable<Duration>,
     /// What gave no figures in an earlier run, and was said then.
     pub(super) failed: &'a BTreeSet<Cell>,
     pub(super) tell: &'a RefCell<&'b mut dyn FnMut(Event<'_>)>,
@@ -193,6 +197,17 @@ impl Series<'_, '_> {
             _ => self.experiment.turns.unwrap_or(TURNS),
         };
         self.settings.turns.unwrap_or(whole)
+    }
+
+    /// How many of the blocks of one contender and one number of clients began on a busy machine, at most.
+    pub(super) fn busy_turns(&self) -> u32 {
+        let mut counts: BTreeMap<&Cell, u32> = BTreeMap::new();
+        let busy = self.busy.borrow();
+        let own = |(cell, _): &&(Cell, u32)| {
+            (&cell.experiment, &cell.load, cell.cores) == (&self.experiment.id, &self.load.id, self.cores)
+        };
+        busy.iter().filter(own).for_each(|(cell, _)| *counts.entry(cell).or_default() += 1);
+        counts.into_values().max().unwrap_or_default()
     }
 
     /// The numbers of clients.
@@ -543,6 +558,7 @@ impl Series<'_, '_> {
             numbers: self.load.numbers,
             body_bytes: self.load.body_bytes,
             threads: self.division().tool_threads,
+            has_own_cores: self.division().tool_is_apart() && !self.load.backend_beside_tool,
             folder: raw.with_extension("d"),
         }
     }
@@ -555,6 +571,7 @@ impl Series<'_, '_> {
             raw,
             idle: contender.idle,
             reload_every: (self.load.kind == Kind::Reload).then_some(RELOAD_EVERY),
+            patience: &self.patience,
             interrupted: self.settings.interrupted,
         };
         fs::create_dir_all(&order.folder).with_context(|| order.folder.display().to_string())?;
@@ -610,6 +627,9 @@ impl Series<'_, '_> {
             return Ok(());
         }
         block::append(&self.settings.out.join(block::FILE), block)?;
+        if block.circumstances.is_busy() {
+            self.busy.borrow_mut().insert((block.cell.clone(), block.turn));
+        }
         (self.tell.borrow_mut())(Event::Block(block));
         Ok(())
     }

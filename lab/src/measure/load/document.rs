@@ -68,6 +68,9 @@ pub(crate) struct Point {
     pub(crate) dropped: u64,
     /// How long it took.
     pub(crate) seconds: f64,
+    /// What all threads spent on polls that found nothing.
+    #[serde(default)]
+    pub(crate) polled_s: f64,
     /// It ended early because nothing answered any more.
     pub(crate) gave_up: bool,
     /// Complete answers a second.
@@ -171,6 +174,7 @@ impl Point {
             resumed: tally.resumed,
             dropped: tally.dropped,
             seconds: tally.seconds,
+            polled_s: tally.polled_s,
             gave_up: tally.gave_up,
             requests_per_s: per_s(tally.answers),
             bytes_per_s: per_s(total),

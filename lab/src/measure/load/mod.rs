@@ -111,6 +111,10 @@ pub struct LoadArguments {
     /// Print one JSON document. With --idle a line `{"held":N}` precedes it once all connections are open.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Microseconds for which a thread polls its connections before it sleeps, so that the server does not have to wake
+    /// it. For threads with cores of their own. `polled_s` in the JSON document is the time of polls that found nothing.
+    #[arg(long, value_name = "MICROSECONDS", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    poll: u32,
     /// Allow a target on another machine.
     #[arg(long)]
     i_own_this_target: bool,
@@ -186,6 +190,10 @@ impl LoadArguments {
         ensure!(pipeline == 1 || keep_alive, "--pipeline needs kept connections (-k)");
         ensure!(pipeline == 1 || !self.idle, "--pipeline: idle connections carry one request");
         ensure!(self.rate.is_none() || !self.idle, "-R: idle connections carry one request");
+        ensure!(
+            self.poll == 0 || self.rate.is_none() && !self.idle,
+            "--poll: with a rate or idle connections, threads have to sleep"
+        );
         let message_bytes = self.body.filter(|_| order::is_websocket(&self.fields));
         if message_bytes.is_some() {
             ensure!(keep_alive && !self.idle, "messages over WebSockets need connections that are kept (-k)");
@@ -217,6 +225,7 @@ impl LoadArguments {
             timeout_s: self.timeout,
             length: self.expect_length,
             idle: self.idle,
+            poll_us: self.poll,
         })
     }
 

@@ -54,6 +54,8 @@ pub(super) struct Plan {
     pub(super) length: Option<u64>,
     /// One request on each connection, which is then held.
     pub(super) idle: bool,
+    /// For so many microseconds a thread polls its sockets before it sleeps.
+    pub(super) poll_us: u32,
 }
 
 /// TLS of a plan.
@@ -172,6 +174,7 @@ pub(super) mod tests {
             timeout_s: 10.0,
             length: None,
             idle: false,
+            poll_us: 0,
         }
     }
 

@@ -69,6 +69,8 @@ pub(super) struct Tally {
     pub(super) dropped: u64,
     /// From the beginning to the end, in seconds.
     pub(super) seconds: f64,
+    /// What all threads spent on polls that found nothing, in seconds. It is CPU time without work.
+    pub(super) polled_s: f64,
     /// It stopped because nothing answered any more.
     pub(super) gave_up: bool,
     /// From when the request was due to its answer's last byte.
@@ -138,6 +140,7 @@ impl Tally {
         self.length = self.length.or(other.length);
         self.dropped += other.dropped;
         self.seconds = self.seconds.max(other.seconds);
+        self.polled_s += other.polled_s;
         self.gave_up |= other.gave_up;
         for (status, count) in &other.statuses {
             self.count_status(*status, *count);

@@ -21,6 +21,10 @@ pub(super) const TOOL: Tool = Tool {
     read: |_, text| read(text),
 };
 
+/// So many microseconds a thread of the generator polls before it sleeps: longer than a fast server needs for its next
+/// response to one of many clients, and so short that a thread sleeps while a slow server works.
+const POLL_US: u32 = 50;
+
 fn version(program: &Path) -> Option<String> {
     Some(says(program, &["--version"])?.trim().to_owned()).filter(|version| !version.is_empty())
 }
@@ -36,6 +40,9 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     }
     if let Some(rate) = order.rate {
         add("-R", rate.to_string());
+    }
+    if order.has_own_cores && order.rate.is_none() {
+        add("--poll", POLL_US.to_string());
     }
     if order.pipeline > 1 {
         add("--pipeline", order.pipeline.to_string());
@@ -67,6 +74,7 @@ fn read(text: &str) -> Result<Report> {
         answers: point.requests,
         failed: point.failed.total,
         total_s: point.seconds,
+        polled_s: point.polled_s,
         received: Received::Exactly(point.bytes.total),
         content_bytes: Some(point.bytes.content),
         times: times(point),
@@ -157,6 +165,7 @@ mod tests {
             numbers: Some(9),
             body_bytes: None,
             threads: 2,
+            has_own_cores: true,
             folder: ".".into(),
         };
         assert_eq!(
@@ -166,9 +175,11 @@ mod tests {
         );
         let order = Order { amount: Amount::Requests(7), keep_alive: false, tls: None, pipeline: 1, ..order };
         let order = Order { rate: None, fields: Vec::new(), body_bytes: Some(65_536), ..order };
+        let beside = arguments(&Order { has_own_cores: false, ..order.clone() }).unwrap();
+        assert!(!beside.contains(&"--poll".to_owned()), "it would take time from the server");
         assert_eq!(
             arguments(&order).unwrap().join(" "),
-            "load --json -c 64 -t 2 -n 7 --numbers 9 --body 65536 http://127.0.0.1:80/1k"
+            "load --json -c 64 -t 2 -n 7 --poll 50 --numbers 9 --body 65536 http://127.0.0.1:80/1k"
         );
     }
 }

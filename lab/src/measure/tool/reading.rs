@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     pub(super) failed: u64,
     /// From the first request to the last answer.
     pub(super) total_s: f64,
+    /// CPU time in which the tool only waited.
+    pub(super) polled_s: f64,
     /// What came from the server.
     pub(super) received: Received,
     /// Bytes of all contents.
@@ -51,6 +53,7 @@ impl Outcome {
         let answers = self.answers as f64;
         let mut report = Report {
             requests: self.answers,
+            polled_s: self.polled_s,
             figures: [].into(),
             phases: self.phases,
             histogram: self.histogram,
@@ -178,6 +181,7 @@ pub(super) mod tests {
             body_bytes: None,
             numbers: None,
             threads: 1,
+            has_own_cores: false,
             folder: ".".into(),
         }
     }

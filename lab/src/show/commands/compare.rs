@@ -16,7 +16,7 @@ use crate::judge::findings;
 use crate::judge::statistics::FEWEST;
 use crate::measure::engine::{self, Results, Settings};
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Condition, Experiment, Kind, Load};
+use crate::model::experiment::{Condition, Experiment, Kind, Load, TURNS};
 use crate::model::figure::Figure;
 use crate::model::machine::Machine;
 
@@ -30,7 +30,8 @@ pub(super) struct CompareArguments {
     /// EXPERIMENT or EXPERIMENT/LOAD; several may be given.
     #[arg(long = "workload", default_value = "costs")]
     workloads: Vec<String>,
-    /// Pairs of blocks (20; 6 with --quick, and of fewer nothing is said). A claim needs 20.
+    /// Pairs of blocks (as many as the experiment says, else 20; 6 with --quick, and of fewer nothing is said). A claim
+    /// needs 20.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Fewer pairs: the figures are indicative.
@@ -61,7 +62,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let experiments = experiments(arguments, &names)?;
     let interrupted = interrupted()?;
     say::interrupt_when_unread(&interrupted);
-    let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { 20 });
+    let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { turns_of(&experiments) });
     let known = arguments.common.experiments()?;
     let settings = Settings {
         out: arguments.out.clone(),
@@ -85,7 +86,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     is_compared |= print_loads(&blocks, &names, &experiments);
     print_failures(&blocks);
-    if turns < 20 {
+    if turns < TURNS {
         say!("Fewer than 20 pairs: the figures are indicative.");
     }
     if interrupted.load(Ordering::Relaxed) {
@@ -93,6 +94,11 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     ensure!(is_compared, "there was nothing to compare: no two blocks of one turn gave figures");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The turns that the experiments need; no fewer than a claim does.
+fn turns_of(experiments: &[Experiment]) -> u32 {
+    experiments.iter().filter_map(|experiment| experiment.turns).fold(TURNS, u32::max)
 }
 
 /// The experiments with the wanted loads and no other contenders.

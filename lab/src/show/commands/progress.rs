@@ -54,6 +54,8 @@ impl Progress {
             Event::Ready { .. } => {}
             Event::Block(block) => {
                 self.bar.suspend(|| say!("  {}", line(block, self.several)));
+                // More turns may follow than there were to be.
+                self.bar.set_length(self.bar.length().unwrap_or_default().max(self.bar.position() + 1));
                 self.bar.inc(1);
             }
         }

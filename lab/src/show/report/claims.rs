@@ -50,16 +50,22 @@ impl Repeated {
     pub(super) fn row(&self) -> [Text; 2] {
         let Repeated { of, year, says, here, published, .. } = self;
         let (badge, words) = match self.outcome {
-            Outcome::Met if here.low > *published => (Badge::Yes, "yes, and more than that"),
+            Outcome::Met if here.low > *published => (Badge::Yes, "yes, by even more"),
             Outcome::Met => (Badge::Yes, "yes, it holds"),
             Outcome::Unmet => (Badge::No, "no, it does not hold"),
             Outcome::Undecided => (Badge::Undecided, "undecided"),
             Outcome::Untested => (Badge::Open, "not tested"),
         };
-        let interval = format!("{} to {}", advantage(here.low), advantage(here.high));
-        let answer =
-            Text::from(Span::Badge(badge, words.into())).say(format!(" {} here", advantage(here.median)));
-        [format!("Is the published {says} for nginx on {of} true ({year})?").into(), answer.aside(interval)]
+        let interval = format!("95\u{a0}% interval {} to {}", advantage(here.low), advantage(here.high));
+        let here = advantage(here.median);
+        // Per cent and a factor are hard to compare.
+        let as_factor = match here.ends_with("times") && !says.ends_with("times") {
+            true => format!(" (published: {published:.1}\u{a0}times)"),
+            false => String::new(),
+        };
+        let answer = Text::from(Span::Badge(badge, words.into())).say(format!(" {here} here{as_factor}"));
+        let asked = format!("Published in {year}: nginx {says} ahead of Apache on {of}. True?");
+        [asked.into(), answer.aside(interval)]
     }
 }
 
@@ -119,7 +125,10 @@ mod tests {
             .collect();
         let claims = repeated(&answers);
         let [asked, answered] = claims[0].row().map(|text| format!("{text:?}"));
-        assert!(asked.contains("Is the published +37 % for nginx on 72 KB by hey true (2025)?"), "{asked}");
+        assert!(
+            asked.contains("Published in 2025: nginx +37 % ahead of Apache on 72 KB by hey. True?"),
+            "{asked}"
+        );
         assert!(
             answered.contains("Undecided") && answered.contains(" here"),
             "three runs are no verdict: {answered}"

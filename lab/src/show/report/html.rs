@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::chart::{Chart, Plot};
 use super::document::{Badge, Document, Entry, Group, Part, Row, Section, Span, Table, Target, Text};
+use super::picture::CLAIMS;
 use super::svg;
 
 /// The page's style sheet.
@@ -188,18 +189,19 @@ impl Page {
         for chart in charts {
             self.charts += 1;
             let drawing = svg::draw(chart, &format!("c{}", self.charts));
-            let _ = writeln!(
-                self.out,
-                "<figure><figcaption>{}</figcaption>{drawing}</figure>",
-                escape(&chart.title)
-            );
+            let key = match chart.plot {
+                Plot::Claims { .. } => format!(" <small>{}</small>", escape(CLAIMS)),
+                _ => String::new(),
+            };
+            let title = escape(&chart.title);
+            let _ = writeln!(self.out, "<figure><figcaption>{title}{key}</figcaption>{drawing}</figure>");
         }
         self.out.push_str("</div>\n");
     }
 
     fn table(&mut self, table: &Table) {
         let caption = escape(&table.caption);
-        let class = if has_evidence(table) { "wide stacked" } else { "wide" };
+        let class = if is_stacked(table) { "wide stacked" } else { "wide" };
         let _ = write!(
             self.out,
             "<div class=\"{class}\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\"><table>\n<caption><span>{caption}</span></caption>\n<thead><tr>"
@@ -273,9 +275,12 @@ impl Page {
     }
 }
 
-/// Whether the rows end in a verdict and its evidence. On a narrow screen their cells stand below each other: in columns
-/// the evidence would be far outside, and each row as high as it is long.
-fn has_evidence(table: &Table) -> bool {
+/// Whether the cells of a row stand below each other on a narrow screen: a question and its answer, and what ends in a
+/// verdict and its evidence. In columns the evidence would be far outside, and each row as high as it is long.
+fn is_stacked(table: &Table) -> bool {
+    if table.columns.len() == 2 && table.columns.iter().all(|column| !column.is_number) {
+        return true;
+    }
     let is_verdict = |entry: &Entry| entry.text.0.iter().any(|span| matches!(span, Span::Badge(..)));
     table
         .rows

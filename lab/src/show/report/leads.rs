@@ -34,6 +34,8 @@ pub(super) struct Judged<'a> {
     pub(super) lead: Lead<'a>,
     /// How the others compare with the leader, in the order of their shares.
     pub(super) standings: Vec<Standing>,
+    /// How many runs of one contender do not count, at most, because they began on a busy machine.
+    pub(super) busy: usize,
     /// Why nothing can be said for sure, if blocks were too short for that.
     short: Option<String>,
 }
@@ -74,7 +76,12 @@ impl<'a> Leads<'a> {
             let cells: Vec<_> =
                 lead.shares.iter().map(|share| work.cell(share.contender, lead.clients)).collect();
             let short = too_short(work.load, cells.iter().flat_map(|cell| summary.measured(cell)));
-            Judged { work, lead, standings, short }
+            let busy = |cell| {
+                let (all, quiet) = (summary.turns(cell, lead.figure), summary.quiet_turns(cell, lead.figure));
+                all.len() - quiet.len()
+            };
+            let busy = cells.iter().map(busy).max().unwrap_or_default();
+            Judged { work, lead, standings, busy, short }
         });
         Leads { all: all.collect() }
     }

@@ -1,6 +1,6 @@
 //! The first page: who leads, which findings hold, what to choose, and what it costs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::chart::Chart;
 use super::choices::{choices, faultless};
@@ -70,15 +70,26 @@ impl Overview<'_> {
         }
         left.extend(self.published_in_short().map(Part::Text));
         let picture = claims::picture(&claims).or_else(|| self.first_chart());
+        let programs = programs(self.summary.blocks());
         let mut parts = match picture {
-            Some(chart) if !left.is_empty() => vec![Part::Columns([left, vec![Part::Charts(vec![chart])]])],
+            Some(chart) if !left.is_empty() => {
+                let mut right = vec![Part::Charts(vec![chart])];
+                right.extend(names(&programs).map(Part::Text));
+                vec![Part::Columns([left, right])]
+            }
             _ => left,
         };
         let items = self.sure_in_short();
         if !items.is_empty() {
             parts.push(Part::List(items));
         }
-        let programs: Vec<Text> = programs(self.summary.blocks()).into_iter().map(Text::from).collect();
+        let list = |names: &BTreeSet<&str>| {
+            format::list(&names.iter().copied().map(str::to_owned).collect::<Vec<_>>())
+        };
+        let program = |(program, names): (&Program<'_>, &BTreeSet<&str>)| {
+            Text::from(format!("{}: {} ({})", list(names), program.version, program.origin))
+        };
+        let programs: Vec<Text> = programs.iter().map(program).collect();
         if !programs.is_empty() {
             parts
                 .push(Part::Fold("The programs, with version and origin".into(), vec![Part::List(programs)]));
@@ -228,16 +239,42 @@ impl Overview<'_> {
     }
 }
 
-/// The programs that were measured, each once, with version and origin.
-fn programs(blocks: &[Block]) -> Vec<String> {
+/// A program that was measured.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Program<'a> {
+    /// The first word of the names of its contenders.
+    name: &'a str,
+    version: &'a str,
+    origin: &'a str,
+}
+
+/// The programs that were measured, with the names of their contenders.
+fn programs(blocks: &[Block]) -> BTreeMap<Program<'_>, BTreeSet<&str>> {
+    let mut programs: BTreeMap<Program<'_>, BTreeSet<&str>> = BTreeMap::new();
     let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
-    let named = |block: &Block| {
-        // The kin of a program have its version and origin.
+    for block in blocks.iter().filter(known) {
         let name = block.cell.contender.split('-').next().unwrap_or_default();
-        format!("{name} {} ({})", block.version, block.origin)
-    };
-    let all: BTreeSet<String> = blocks.iter().filter(known).map(named).collect();
-    all.into_iter().collect()
+        let program = Program { name, version: &block.version, origin: &block.origin };
+        programs.entry(program).or_default().insert(&block.cell.contender);
+    }
+    programs
+}
+
+/// What a reader of the first page needs to know of the names: which programs of one name there are, and that Apache's
+/// names end in its process model.
+fn names(programs: &BTreeMap<Program<'_>, BTreeSet<&str>>) -> Option<Text> {
+    let is_twice = |name: &str| programs.keys().filter(|program| program.name == name).count() > 1;
+    let twice = programs.iter().filter(|(program, _)| is_twice(program.name));
+    let mut words: Vec<String> = twice
+        .filter_map(|(program, names)| {
+            let first = names.first()?;
+            Some(format!("{first} is {} {} ({})", program.name, program.version, program.origin))
+        })
+        .collect();
+    if programs.values().flatten().any(|name| name.starts_with("apache-")) {
+        words.push("the word after “apache-” is Apache's process model".to_owned());
+    }
+    (!words.is_empty()).then(|| Text::default().stress("Names: ").say(format!("{}.", words.join("; "))))
 }
 
 /// What is said next to a choice that no claim rests on.
@@ -256,4 +293,24 @@ fn marks(experiment: &Experiment, answers: &[Answer]) -> Text {
         text = text.and(Span::Link(format!("{}\u{a0}{}", answer.finding, verdict::sign(answer)), target));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::block::tests::block;
+
+    #[test]
+    fn names_of_two_programs_are_explained() {
+        let of = |name: &str, version: &str| Block { version: version.into(), ..block(name, "l", 1, &[]) };
+        let said =
+            |blocks: &[Block]| names(&programs(blocks)).map(|text| format!("{text:?}")).unwrap_or_default();
+        let mut blocks = vec![of("nginx", "1.31"), of("nginx-apache", "1.31"), of("fulmar", "0.2")];
+        assert_eq!(said(&blocks), "");
+        blocks.push(of("nginx-debian", "1.22"));
+        let two = "nginx-debian is nginx 1.22 (made); nginx is nginx 1.31 (made).";
+        assert!(said(&blocks).contains(two), "{}", said(&blocks));
+        blocks.push(of("apache-event", "2.4"));
+        assert!(said(&blocks).contains("process model"));
+    }
 }

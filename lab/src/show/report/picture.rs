@@ -13,7 +13,7 @@ const EDGE: f64 = 12.0;
 /// A line of the title, and of the legend.
 const LINE: f64 = 20.0;
 /// What stands below the title of a picture of claims.
-const CLAIMS: &str = "✓ it holds here   ✗ it does not   ? undecided";
+pub(super) const CLAIMS: &str = "✓ holds here   ✗ does not hold   ? undecided   line: 95 % interval";
 /// Names side by side in the legend.
 const COLUMNS: usize = 3;
 /// What the page's style sheet says of charts begins with one of these.

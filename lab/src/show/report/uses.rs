@@ -40,7 +40,13 @@ impl Judged<'_> {
         let rate = format::with_unit(self.lead.figure, first.value.median);
         if !self.has_verdict() {
             let all: Vec<String> = measured().take(NAMED_MAX).map(named).collect();
-            let runs = format!("{}, a verdict needs {FEWEST}", format::counted(runs, "run"));
+            let runs = match self.busy {
+                0 => format!("{}, a verdict needs {FEWEST}", format::counted(runs, "run")),
+                busy => format!(
+                    "{runs} of {} began on a quiet machine, a verdict needs {FEWEST}",
+                    format::counted(runs + busy, "run")
+                ),
+            };
             let by = self.work.load.ranked_by.map(|figure| format!(" by {}", format::named(figure)));
             let words = format!(", so far{} {}", by.unwrap_or_default(), all.join(", "));
             return Text::default().stress("no verdict yet").say(words).aside(runs);
@@ -52,10 +58,14 @@ impl Judged<'_> {
         let next =
             behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| named(share));
         let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
-        let sure = if names.len() > 1 { "no difference shown between these" } else { "ahead of all others" };
-        let rate = if self.work.load.ranked_by.is_some() { format!("by CPU, {rate}") } else { rate };
+        let (any_of, sure) = match names.len() {
+            1 => ("", "ahead of all others"),
+            _ => ("any of ", "no difference shown between these"),
+        };
+        let rate = if self.work.load.ranked_by.is_some() { format!("compared by CPU, {rate}") } else { rate };
         let runs = format::counted(runs, "run");
-        Text::default().stress(format::list(&names)).say(next).aside(format!("{sure}; {rate}; {runs}"))
+        let named = Text::from(any_of).stress(format::list(&names));
+        named.say(next).aside(format!("{sure}; {rate}; {runs}"))
     }
 }
 
@@ -115,6 +125,16 @@ mod tests {
         assert!(ranked(&blocks, "").contains("Strong(\"caddy\")"));
         let said = ranked(&blocks, "ranked_by = 'cpu_us_per_request'");
         assert!(said.contains("Strong(\"nginx\")") && said.contains("; next caddy 25"), "{said}");
+    }
+
+    #[test]
+    fn runs_on_a_busy_machine_are_no_verdict_and_the_answer_says_so() {
+        let mut blocks = fixture::blocks_of(&[("nginx", &[1000.0; 6]), ("caddy", &[400.0; 6])]);
+        assert!(ranked(&blocks, "").contains("Strong(\"nginx\")"));
+        blocks[0].circumstances.busy_before = 1.0;
+        let said = ranked(&blocks, "");
+        assert!(said.contains("no verdict yet"), "{said}");
+        assert!(said.contains("5 of 6 runs began on a quiet machine, a verdict needs 6"), "{said}");
     }
 
     #[test]

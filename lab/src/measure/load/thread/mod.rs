@@ -1,6 +1,7 @@
 //! A thread of the generator: its clients, and the loop that waits for their sockets.
 
 mod connection;
+mod polling;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -15,6 +16,7 @@ use rustix::event::epoll;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+use self::polling::Polling;
 use super::claims::{Claims, Shared, ns};
 use super::client::{Client, Stage};
 use super::plan::Plan;
@@ -188,8 +190,32 @@ impl<'a> Thread<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+        if left == 0 || !self.poll(left)? {
+            self.look(&timeout)?;
+        }
+        Ok(())
+    }
+
+    /// Polls the sockets if the plan says so, at most for the time that is left: whether one is ready.
+    fn poll(&mut self, left_ns: u64) -> Result<bool> {
+        let limit_ns = left_ns.min(u64::from(self.plan.poll_us) * 1000);
+        if limit_ns == 0 {
+            return Ok(false);
+        }
+        let mut polling = Polling::new(elapsed_ns(self.zero), limit_ns);
+        loop {
+            let is_ready = self.look(&timespec(0))?;
+            if is_ready || !polling.found_nothing(elapsed_ns(self.zero)) {
+                self.tally.polled_s += polling.fruitless_s();
+                return Ok(is_ready);
+            }
+        }
+    }
+
+    /// Takes the events of ready sockets, for which it waits no longer than this: whether there are any.
+    fn look(&mut self, timeout: &Timespec) -> Result<bool> {
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(!self.events.is_empty()),
             Err(error) => Err(error.into()),
         }
     }
