@@ -237,8 +237,8 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
     }
     let busy = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
     format!(
-        "{INTEREST} Measured from {} to {} on {} with {}, {} of memory and {}: {}, {} and {}. {} of the runs began while other \
-         programs kept the machine busy, and count for no verdict.",
+        "{INTEREST} Measured from {} to {} on {} with {}, {} of memory and {}: {}, {} and {}, of which {} began on a busy \
+         machine and do not count.",
         words::date(began),
         words::date(ended),
         machine.processor,
@@ -440,7 +440,7 @@ mod tests {
         let page = fs::read_to_string(written.markdown).unwrap();
         let lead = page.lines().nth(2).unwrap();
         assert!(lead.starts_with("The authors of this lab also write Fulmar. "), "{lead}");
-        assert!(lead.contains("1 of the runs began while other programs"), "{lead}");
+        assert!(lead.contains("of which 1 began on a busy machine"), "{lead}");
         let programs = page.split("<summary>The programs, with version and origin</summary>").nth(1).unwrap();
         let programs = programs.split("</details>").next().unwrap();
         for program in ["- nginx: ", "- apache-event: "] {

@@ -12,8 +12,7 @@ const NAMED_MAX: usize = 3;
 impl Leads<'_> {
     /// The needs that were measured, each with the servers to use.
     pub(super) fn uses(&self) -> Table {
-        let mut table =
-            Table::new("Questions and answers (100 % is the best server)", ["Question", "Answer"]);
+        let mut table = Table::new("Answers (100 % is the best server)", ["Question", "Answer"]);
         let mut seen: Vec<&str> = Vec::new();
         for judged in &self.all {
             let Some(need) = judged.work.load.need.as_deref().filter(|need| !seen.contains(need)) else {
@@ -60,7 +59,7 @@ impl Judged<'_> {
         let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
         let (any_of, sure) = match names.len() {
             1 => ("", "ahead of all others"),
-            _ => ("any of ", "no difference shown between these"),
+            _ => ("any of ", "no difference shown"),
         };
         let rate = if self.work.load.ranked_by.is_some() { format!("compared by CPU, {rate}") } else { rate };
         let runs = format::counted(runs, "run");
@@ -109,8 +108,7 @@ mod tests {
         assert!(said.contains("; next caddy 40") && said.contains("ahead of all others"), "{said}");
         let said = advice(&[("nginx", &first), ("nginx-twin", &near), ("apache", &near), ("caddy", &far)]);
         assert!(
-            said.contains("Strong(\"nginx and apache\")")
-                && said.contains("no difference shown between these"),
+            said.contains("Strong(\"nginx and apache\")") && said.contains("no difference shown; "),
             "{said}"
         );
     }
