@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,6 +80,30 @@ fn every_contender_serves_reloads_and_leaves_nothing_behind() {
     });
     let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Otherwise those of one contender count against the next one, until the application may open no more files.
+#[test]
+fn the_application_behind_others_lets_go_of_websockets() {
+    let all = Contender::built_in().unwrap();
+    let contender = all.iter().find(|contender| contender.name == "node").unwrap();
+    let Ok(found) = find(contender, None) else {
+        println!("left out: {} is not installed", contender.title);
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::create(folder.path(), &[]).unwrap();
+    let place = Place { options: BTreeMap::new(), ..place(folder.path(), &site, LIVES[0]) };
+    let running = Running::start(&found, None, "node", &place).unwrap();
+    let mut client = TcpStream::connect(running.address).unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    client.write_all(request.as_bytes()).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("the application closes the connection, too");
+    assert!(answer.starts_with("HTTP/1.1 101 ") && answer.ends_with("\r\n\r\n"), "{answer}");
 }
 
 /// What all contenders of the test share.

@@ -14,6 +14,9 @@ server.on('upgrade', (request, socket) => {
   const key = (request.headers['sec-websocket-key'] || '') + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
   const accept = crypto.createHash('sha1').update(key).digest('base64');
   socket.on('error', () => socket.destroy());
+  // Node.js reads nothing that nobody asks for, and leaves its half open. Then clients that left would use up its files.
+  socket.resume();
+  socket.on('end', () => socket.end());
   socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
     `Sec-WebSocket-Accept: ${accept}\r\n\r\n`);
 });

@@ -112,7 +112,7 @@ pub struct LoadArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Microseconds for which a thread polls its connections before it sleeps, so that the server does not have to wake
-    /// it. For threads with cores of their own. `polled_s` in the JSON document is the time of polls that found nothing.
+    /// it. For threads on cores that no server uses. `polled_s` in the JSON document is the time of polls that found nothing.
     #[arg(long, value_name = "MICROSECONDS", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
     poll: u32,
     /// Allow a target on another machine.
