@@ -1,7 +1,7 @@
 //! The head and the body of a response that another server sends (RFC 9112, sections 4 and 6). That server
 //! is not trusted: what two readers could understand differently is refused.
 
-use http::{Fields, Status, Version};
+use http::{Fields, KnownName, Status, Version};
 use memchr::memchr;
 
 use crate::bytes::trim;
@@ -195,7 +195,8 @@ pub struct ReceivedFraming {
 /// Two lengths, a length with chunks, an invalid length, an unknown coding.
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
     let fields = &head.fields;
-    let (announced, coding) = (announced_length(fields)?, single(fields, "Transfer-Encoding")?);
+    let (announced, coding) =
+        (announced_length(fields)?, single(fields, KnownName::TransferEncoding, "Transfer-Encoding")?);
     if announced.is_some() && coding.is_some() {
         let text = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
         return Err(ResponseError(text.to_owned()));
@@ -214,7 +215,7 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
     let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
     let has = |token: &str| has_token(fields, "Connection", token);
     // What most servers say needs no look at the list.
-    let is_usual = matches!(fields.only("Connection"), Ok(None | Some(b"keep-alive")));
+    let is_usual = matches!(fields.only(KnownName::Connection), Ok(None | Some(b"keep-alive")));
     let wanted = match head.version {
         Version::Http11 => is_usual || !has("close"),
         _ => has("keep-alive"),
@@ -227,7 +228,7 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
 /// # Errors
 /// There are two, or it is no number.
 pub fn announced_length(fields: &Fields) -> Result<Option<u64>, ResponseError> {
-    single(fields, "Content-Length")?.map(parse_length).transpose()
+    single(fields, KnownName::ContentLength, "Content-Length")?.map(parse_length).transpose()
 }
 
 /// Whether a list of tokens in fields of this name has this one, in any case.
@@ -242,8 +243,8 @@ pub fn tokens<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a
     members.map(trim).filter(|token| !token.is_empty())
 }
 
-fn single<'a>(fields: &'a Fields, name: &'a str) -> Result<Option<&'a [u8]>, ResponseError> {
-    let error = |_| ResponseError(format!("upstream sent duplicate header line: \"{name}\""));
+fn single<'a>(fields: &'a Fields, name: KnownName, text: &str) -> Result<Option<&'a [u8]>, ResponseError> {
+    let error = |_| ResponseError(format!("upstream sent duplicate header line: \"{text}\""));
     fields.only(name).map_err(error)
 }
 

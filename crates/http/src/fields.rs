@@ -1,5 +1,6 @@
 //! An ordered list of fields (RFC 9110, section 5) that keeps the case, order and bytes of the wire.
 
+use crate::KnownName;
 use crate::words::{any_marked, first_marked, where_control, where_not_in_name};
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ pub struct Field<'a> {
     pub value: &'a [u8],
     /// Both as they stand in a head: `name: value`, with the end of the line.
     pub line: &'a [u8],
+    /// What the name is.
+    pub known: KnownName,
 }
 
 impl Field<'_> {
@@ -37,6 +40,7 @@ struct Span {
     start: u32,
     name_length: u32,
     value_length: u32,
+    known: KnownName,
 }
 
 impl Span {
@@ -55,6 +59,9 @@ pub struct Fields {
     spans: Vec<Span>,
     /// A bit for each length that names have or had, so that most names that are not there are known not to be.
     lengths: u64,
+    /// A bit for each known name that is or was there, and for each that is there more than once.
+    known: u32,
+    repeated: u32,
     /// Whether lines in the arena are no fields any more.
     has_gaps: bool,
     before: Before,
@@ -82,12 +89,13 @@ impl Before {
         bytes.starts_with(lines).then_some((spans, lines.len()))
     }
 
-    /// The lengths of name and value of the line in this place, if these bytes begin with it.
+    /// The lengths of name and value of the line in this place and what the name is, if these bytes begin with it.
     #[inline]
-    fn line(&self, place: usize, bytes: &[u8]) -> Option<(usize, usize)> {
+    fn line(&self, place: usize, bytes: &[u8]) -> Option<(usize, usize, KnownName)> {
         let span = self.spans.get(place)?;
         let line = self.arena.get(span.start as usize..)?.get(..span.length())?;
-        bytes.starts_with(line).then_some((span.name_length as usize, span.value_length as usize))
+        let lengths = (span.name_length as usize, span.value_length as usize);
+        bytes.starts_with(line).then_some((lengths.0, lengths.1, span.known))
     }
 }
 
@@ -130,6 +138,7 @@ impl Fields {
         self.arena.clear();
         self.spans.clear();
         self.lengths = 0;
+        (self.known, self.repeated) = (0, 0);
         self.has_gaps = false;
     }
 
@@ -204,8 +213,11 @@ impl Fields {
                 let offset = narrow(start + at).wrapping_sub(same[0].start);
                 self.spans
                     .extend(same.iter().map(|span| Span { start: span.start.wrapping_add(offset), ..*span }));
-                let lengths = same.iter().map(|span| length_bit(span.name_length as usize));
-                self.lengths |= lengths.fold(0, |all, bit| all | bit);
+                for span in same {
+                    self.lengths |= length_bit(span.name_length as usize);
+                    self.repeated |= self.known & span.known.bit();
+                    self.known |= span.known.bit();
+                }
                 at += length;
                 was_same = true;
                 continue;
@@ -215,8 +227,8 @@ impl Fields {
             }
             let same = self.before.line(place, rest);
             was_same = same.is_some();
-            let Some((name_length, value_length)) = same.or_else(|| usual_line(rest)) else { break };
-            self.note_span(start + at, name_length, value_length);
+            let Some((name_length, value_length, known)) = same.or_else(|| usual_line(rest)) else { break };
+            self.note_span(start + at, (name_length, value_length), known);
             at += line_length(name_length, value_length);
         }
         self.arena.extend_from_slice(&bytes[..at]);
@@ -238,26 +250,35 @@ impl Fields {
             self.arena.truncate(start);
             return Err(InvalidField);
         }
-        self.note_span(start, name_length, value_length);
+        let known = KnownName::of(&self.arena[start..start + name_length]);
+        self.note_span(start, (name_length, value_length), known);
         Ok(())
     }
 
     /// Takes note of a line whose place in the arena is known to be a number of 32 bits.
     #[inline]
-    fn note_span(&mut self, start: usize, name_length: usize, value_length: usize) {
+    fn note_span(&mut self, start: usize, (name_length, value_length): (usize, usize), known: KnownName) {
         let (name_length, value_length) = (narrow(name_length), narrow(value_length));
-        self.spans.push(Span { start: narrow(start), name_length, value_length });
+        self.spans.push(Span { start: narrow(start), name_length, value_length, known });
+        self.repeated |= self.known & known.bit();
+        self.known |= known.bit();
         self.lengths |= length_bit(name_length as usize);
     }
 
     /// Takes away every field of this name.
     pub fn remove(&mut self, name: &str) {
-        let Fields { arena, spans, lengths, has_gaps, before: known } = self;
+        let Fields { arena, spans, lengths, has_gaps, known, repeated, before } = self;
         if *lengths & length_bit(name.len()) != 0 {
-            let before = spans.len();
+            let count = spans.len();
             spans.retain(|span| !is_named(arena, span, name.as_bytes()));
-            if spans.len() < before {
-                (*has_gaps, known.usual) = (true, 0);
+            if spans.len() < count {
+                (*has_gaps, before.usual) = (true, 0);
+                // Of those that were repeated, one may be left.
+                (*known, *repeated) = (0, 0);
+                for span in &*spans {
+                    *repeated |= *known & span.known.bit();
+                    *known |= span.known.bit();
+                }
             }
         }
     }
@@ -292,17 +313,14 @@ impl Fields {
     ///
     /// # Errors
     /// There are several.
-    pub fn only(&self, name: &str) -> Result<Option<&[u8]>, Repeated> {
-        if self.lengths & length_bit(name.len()) == 0 {
+    pub fn only(&self, name: KnownName) -> Result<Option<&[u8]>, Repeated> {
+        if self.repeated & name.bit() != 0 {
+            return Err(Repeated);
+        }
+        if self.known & name.bit() == 0 {
             return Ok(None);
         }
-        let mut found = None;
-        for span in &self.spans {
-            if self.has_name(span, name.as_bytes()) && found.replace(span).is_some() {
-                return Err(Repeated);
-            }
-        }
-        Ok(found.map(|span| self.value(span)))
+        Ok(self.spans.iter().find(|span| span.known == name).map(|span| self.value(span)))
     }
 
     /// The values of all fields of this name, in order.
@@ -322,6 +340,7 @@ impl Fields {
                 name: &line[..name_length],
                 value: &line[name_length + COLON.len()..][..value_length],
                 line,
+                known: span.known,
             }
         })
     }
@@ -337,20 +356,21 @@ impl Fields {
     }
 }
 
-/// The lengths of name and value in the line at the start of these bytes, if it is usual and whole.
+/// The lengths of name and value in the line at the start of these bytes and what the name is, if it is usual and whole.
 #[inline]
-fn usual_line(bytes: &[u8]) -> Option<(usize, usize)> {
+fn usual_line(bytes: &[u8]) -> Option<(usize, usize, KnownName)> {
     let name_length = first_marked(bytes, where_not_in_name)?;
     let value = bytes[name_length..].strip_prefix(COLON)?;
     let value_length = first_marked(value, where_control)?;
     let (value, rest) = value.split_at(value_length);
     let has_spaces = value.first() == Some(&b' ') || value.last() == Some(&b' ');
-    (name_length > 0 && !has_spaces && rest.starts_with(LINE_END)).then_some((name_length, value_length))
+    let is_usual = name_length > 0 && !has_spaces && rest.starts_with(LINE_END);
+    is_usual.then(|| (name_length, value_length, KnownName::of(&bytes[..name_length])))
 }
 
 /// Whether two names differ in nothing but the case. Most are spelled alike.
 #[inline]
-fn is_same_name(name: &[u8], other: &[u8]) -> bool {
+pub(crate) fn is_same_name(name: &[u8], other: &[u8]) -> bool {
     name == other || differ_in_case(name, other)
 }
 
@@ -397,7 +417,8 @@ fn name_range(span: Span) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fields, InvalidField, breaks_framing};
+    use super::{Fields, InvalidField, Repeated, breaks_framing};
+    use crate::KnownName;
 
     #[test]
     fn keeps_case_and_order() {
@@ -410,6 +431,13 @@ mod tests {
         assert_eq!(names, [b"X-One".to_vec(), b"x-two".to_vec(), b"X-ONE".to_vec()]);
         fields.remove("X-one");
         assert_eq!(fields.len(), 1);
+        for (value, only) in [(&b"1"[..], Ok(Some(&b"1"[..]))), (b"2", Err(Repeated))] {
+            fields.push(b"content-LENGTH", value).unwrap();
+            assert_eq!(fields.only(KnownName::ContentLength), only);
+        }
+        assert_eq!(fields.only(KnownName::Connection), Ok(None));
+        fields.set("Content-Length", b"3").unwrap();
+        assert_eq!(fields.only(KnownName::ContentLength), Ok(Some(&b"3"[..])));
         assert_eq!(fields.get("X-TWO"), Some(&b"2"[..]));
     }
 

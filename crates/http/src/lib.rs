@@ -12,6 +12,7 @@ pub mod escape;
 mod fields;
 pub mod hash;
 pub mod hex;
+mod known;
 mod memo;
 mod method;
 mod number;
@@ -25,6 +26,7 @@ pub mod words;
 
 pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
 pub use fields::{Field, Fields, InvalidField, Repeated, breaks_framing};
+pub use known::KnownName;
 pub use memo::{HeadMemo, HeadText, Places};
 pub use method::Method;
 pub use number::{write_hexadecimal, write_number};

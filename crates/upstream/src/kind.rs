@@ -1,6 +1,6 @@
 //! What fields of an answer mean to a server that passes the answer on.
 
-use http::Field;
+use http::{Field, KnownName};
 
 /// What a field of an answer is, for those that are not simply passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,23 +33,23 @@ impl Kind {
     /// What this field is.
     #[inline]
     pub fn of(field: &Field<'_>) -> Kind {
-        // A look at the length is all that most names need.
-        match field.name.len() {
-            2 if field.is("TE") => Kind::Own,
-            4 if field.is("Date") => Kind::Date,
-            4 if field.is("ETag") => Kind::Etag,
-            6 if field.is("Server") => Kind::Server,
-            7 if field.is("Upgrade") => Kind::Upgrade,
-            7 if field.is("Refresh") => Kind::Refresh,
-            7 if field.is("Expires") => Kind::Expires,
-            8 if field.is("Location") => Kind::Location,
-            10 if field.is("Connection") || field.is("Keep-Alive") => Kind::Own,
-            12 if field.is("Content-Type") => Kind::ContentType,
-            13 if field.is("Last-Modified") => Kind::LastModified,
-            14 if field.is("Content-Length") => Kind::Own,
-            16 if field.is("Proxy-Connection") => Kind::Own,
-            17 if field.is("Transfer-Encoding") => Kind::Own,
-            _ => Kind::Other,
+        match field.known {
+            KnownName::Connection
+            | KnownName::ContentLength
+            | KnownName::KeepAlive
+            | KnownName::ProxyConnection
+            | KnownName::Te
+            | KnownName::TransferEncoding => Kind::Own,
+            KnownName::ContentType => Kind::ContentType,
+            KnownName::Date => Kind::Date,
+            KnownName::Etag => Kind::Etag,
+            KnownName::Expires => Kind::Expires,
+            KnownName::LastModified => Kind::LastModified,
+            KnownName::Location => Kind::Location,
+            KnownName::Refresh => Kind::Refresh,
+            KnownName::Server => Kind::Server,
+            KnownName::Upgrade => Kind::Upgrade,
+            KnownName::Other => Kind::Other,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use h1::tokens;
-use http::{Field, Fields, InvalidField, Repeated, Status, Version};
+use http::{Field, Fields, InvalidField, KnownName, Repeated, Status, Version};
 use upstream::Kind;
 
 /// An answer, but for its fields.
@@ -29,7 +29,7 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let hidden = &proxy.settings.hidden;
     // What most servers list is dropped in any case.
-    let has_list = match fields.only("Connection") {
+    let has_list = match fields.only(KnownName::Connection) {
         Ok(None | Some(b"keep-alive")) => false,
         Ok(Some(list)) => !list.eq_ignore_ascii_case(b"keep-alive"),
         Err(Repeated) => true,
