@@ -1,9 +1,14 @@
 //! `.htaccess` files that are made up by a seed: rewrite rules, expressions and sections about access, with requests that
 //! meet them. Each is valid in Apache: the pieces are few, so that they meet often.
 
+pub mod wider;
+
 use std::fmt::Write;
 
 use crate::mutation::Dice;
+
+/// Directories from this seed on also have the parts of [`wider`].
+const WIDE: u64 = 1_000_000;
 
 /// The file of a directory, and requests to it.
 #[derive(Clone, Debug)]
@@ -14,12 +19,14 @@ pub struct Folder {
     pub text: String,
     /// The text of the `.htaccess` file of the directory `sub` in it; empty for none.
     pub inner: String,
+    /// The text of that of `sub/deep`.
+    pub innermost: String,
     /// Requests in the short form.
     pub requests: Vec<String>,
 }
 
 /// The files of each directory.
-pub const FILES: [(&str, &str); 9] = [
+pub const FILES: [(&str, &str); 13] = [
     ("a.txt", "file a\n"),
     ("b.html", "page b\n"),
     ("index.html", "index\n"),
@@ -29,15 +36,22 @@ pub const FILES: [(&str, &str); 9] = [
     ("sub/deep/c.txt", "deep\n"),
     ("bare/d.txt", "file d\n"),
     ("error.html", "an error\n"),
+    ("doc.html.en", "a page in English\n"),
+    ("doc.html.de", "eine deutsche Seite\n"),
+    ("doc.txt", "a text without a language\n"),
+    ("arch.txt.gz", "packed\n"),
 ];
 
 /// A directory by its seed.
 pub fn generate(seed: u64, requests: usize) -> Folder {
     let mut writer = Writer { dice: Dice::new(seed), seed };
     let text = writer.file();
-    let inner = if writer.dice.below(3) == 0 { writer.file() } else { String::new() };
+    let has_inner = if writer.is_wide() { writer.dice.below(2) } else { writer.dice.below(3) } == 0;
+    let inner = if has_inner { writer.file() } else { String::new() };
+    let has_innermost = writer.is_wide() && writer.dice.below(3) == 0;
+    let innermost = if has_innermost { writer.file() } else { String::new() };
     let requests = (0..requests).map(|_| writer.request()).collect();
-    Folder { seed, text, inner, requests }
+    Folder { seed, text, inner, innermost, requests }
 }
 
 struct Writer {
@@ -245,11 +259,21 @@ const NAME_PATTERNS: &[&str] =
     &["\\.txt$", "^a", "^(index|b)\\.html$", "none", "^[^.]+$", "(?i)\\.TXT$", "."];
 
 impl Writer {
+    fn is_wide(&self) -> bool {
+        self.seed >= WIDE
+    }
+
+    /// Whether to take something that only wide directories have.
+    fn widens(&mut self) -> bool {
+        self.is_wide() && self.dice.below(2) == 0
+    }
+
     fn file(&mut self) -> String {
         let mut text = String::new();
         let parts = 1 + self.dice.below(4);
         for _ in 0..parts {
             let part = match self.dice.below(10) {
+                _ if self.widens() => self.wider(),
                 0..5 => self.rules(),
                 5 => self.access(0),
                 6 => self.section(),
@@ -273,8 +297,12 @@ impl Writer {
             let _ = writeln!(text, "RewriteBase /{}/", self.seed);
         }
         if self.dice.below(8) == 0 {
-            let option =
-                self.of(&["Inherit", "InheritBefore", "InheritDown", "IgnoreInherit", "AllowNoSlash"]);
+            let option = match self.widens() {
+                true => self.of(&["InheritDownBefore", "MergeBase", "Inherit InheritDown", "AllowNoSlash"]),
+                false => {
+                    self.of(&["Inherit", "InheritBefore", "InheritDown", "IgnoreInherit", "AllowNoSlash"])
+                }
+            };
             let _ = writeln!(text, "RewriteOptions {option}");
         }
         for _ in 0..1 + self.dice.below(4) {
@@ -291,11 +319,14 @@ impl Writer {
             // A negated pattern has no groups, and OR is a flag of conditions.
             let target = if not.is_empty() { target } else { "a.txt" };
             let flags = if flags == "OR" { "" } else { flags };
+            let several = if self.widens() { self.flags() } else { flags.to_owned() };
+            let flags = &*several;
             // Further rules would change the target of a redirect, and Apache keep its status.
             let is_url = target.starts_with("http");
-            let last = if is_url { "L" } else { "" };
+            let redirects = flags.split(',').any(|flag| flag == "R" || flag.starts_with("R=3"));
+            let last = if is_url || self.is_wide() && redirects { "L" } else { "" };
             // PT says that the target is a path.
-            let flags = if is_url && flags == "PT,L" { "" } else { flags };
+            let flags = if is_url && flags.split(',').any(|flag| flag == "PT") { "" } else { flags };
             let flags: Vec<&str> = [flags, last].into_iter().filter(|flag| !flag.is_empty()).collect();
             let flags = if flags.is_empty() { String::new() } else { format!(" [{}]", flags.join(",")) };
             let target = target.replace("BASE", &format!("/{}", self.seed));
@@ -306,12 +337,15 @@ impl Writer {
 
     /// An expression.
     fn expression(&mut self, depth: usize) -> String {
+        if self.is_wide() && self.dice.below(4) == 0 {
+            return self.test().to_owned();
+        }
         match self.dice.below(if depth < 3 { 12 } else { 8 }) {
-            0 | 1 => format!("{} {} {}", self.of(VALUES), self.of(COMPARISONS), self.of(VALUES)),
-            2 => format!("{} {} {}", self.of(VALUES), self.of(NUMBERS), self.of(VALUES)),
-            3 | 4 => format!("{} {} {}", self.of(VALUES), self.of(&["=~", "!~"]), self.of(MATCHES)),
-            5 => format!("{} {}", self.of(SINGLE), self.of(VALUES)),
-            6 => format!("{} in {}", self.of(VALUES), self.of(LISTS)),
+            0 | 1 => format!("{} {} {}", self.value(), self.of(COMPARISONS), self.value()),
+            2 => format!("{} {} {}", self.value(), self.of(NUMBERS), self.value()),
+            3 | 4 => format!("{} {} {}", self.value(), self.of(&["=~", "!~"]), self.of(MATCHES)),
+            5 => format!("{} {}", self.of(SINGLE), self.value()),
+            6 => format!("{} in {}", self.value(), self.of(LISTS)),
             7 => self
                 .of(&[
                     "true",
@@ -326,6 +360,10 @@ impl Writer {
             10 => format!("({}) || ({})", self.expression(depth + 1), self.expression(depth + 1)),
             _ => format!("({})", self.expression(depth + 1)),
         }
+    }
+
+    fn value(&mut self) -> &'static str {
+        if self.widens() { self.of(wider::VALUES) } else { self.of(VALUES) }
     }
 
     /// Rules about access, in sections.
@@ -480,7 +518,10 @@ impl Writer {
             2 => "PUT",
             _ => "GET",
         };
-        let (path, query, field) = (self.of(PATHS), self.of(QUERIES), self.of(FIELDS));
+        let method = if method == "POST" && self.widens() { "OPTIONS" } else { method };
+        let path = if self.widens() { self.of(wider::PATHS) } else { self.of(PATHS) };
+        let query = self.of(QUERIES);
+        let field = if self.widens() { self.of(wider::FIELDS) } else { self.of(FIELDS) };
         // Directories have no such method: the two servers refuse it for different reasons.
         let method = if method == "PUT" && (path.is_empty() || path.ends_with('/')) { "GET" } else { method };
         format!("{method} /{}/{path}{query}{field}", self.seed)

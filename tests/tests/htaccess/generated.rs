@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
-use tests::apache::{Apache, have_apache};
+use tests::apache::{self, Apache, have_apache};
 use tests::binary::Server;
 use tests::client;
-use tests::htaccess_grammar::{FILES, Folder, generate};
+use tests::htaccess_grammar::{FILES, Folder, generate, wider};
+use tests::site::Site;
 
 use super::{aged, shown, site};
 
@@ -17,18 +18,8 @@ const TOGETHER: u64 = 50;
 /// How many requests meet each.
 const REQUESTS: usize = 20;
 
-/// Directories for which answers differ, of the first 500 and of those from 100,000 and 200,000 on, and why.
-const KNOWN: [(u64, &str); 9] = [
-    (219, "rules redirect a name of `DirectoryIndex` that does not exist"),
-    (294, "END for a directory, whose index another rule rewrites"),
-    (351, "rules for a name of the index of a directory"),
-    (100_159, "as 219, and rules refuse the document of an error"),
-    (100_384, "a section refuses a name of the index that does not exist"),
-    (200_040, "a rule sends the document of an error to a file that the client may not have"),
-    (200_075, "as 219, and the rule refuses the directory"),
-    (200_106, "as 200075"),
-    (200_359, "as 219"),
-];
+/// What Apache needs besides what it always has.
+const MODULES: [&str; 5] = ["auth_basic", "authn_file", "authz_user", "authz_groupfile", "negotiation"];
 
 #[test]
 fn are_carried_out_alike() {
@@ -71,23 +62,24 @@ fn compared(request: &str, shown: &str) -> String {
 
 fn compare(folders: &[Folder], report: &mut String) -> usize {
     let root = (".htaccess", "DirectoryIndex index.html\n");
-    let site = folders.iter().fold(site(&[root]), |site, folder| {
+    let users = wider::USERS.into_iter().chain([root]).collect::<Vec<_>>();
+    let site = folders.iter().fold(site(&users), |site, folder| {
         let name = folder.seed;
         let site = FILES.iter().fold(site, |site, (path, text)| site.file(&format!("{name}/{path}"), text));
-        let site = site.file(&format!("{name}/.htaccess"), &folder.text);
-        match folder.inner.as_str() {
-            "" => site,
-            inner => site.file(&format!("{name}/sub/.htaccess"), inner),
-        }
+        let files = [("", &folder.text), ("sub/", &folder.inner), ("sub/deep/", &folder.innermost)];
+        files.into_iter().filter(|(_, text)| !text.is_empty()).fold(site, |site, (directory, text)| {
+            let text = text.replace(wider::ROOT, &site.root().display().to_string());
+            site.file(&format!("{name}/{directory}.htaccess"), text)
+        })
     });
     let site = aged(site);
-    let mut apache = Apache::start(&site);
+    let modules =
+        MODULES.map(|name| format!("LoadModule {name}_module {}/mod_{name}.so\n", apache::MODULES)).concat();
+    let start = |site: &Site| Apache::start_with(site, &modules);
+    let mut apache = start(&site);
     let fulmar = site.start(Server::Fulmar);
     let mut differing = 0;
     for folder in folders {
-        if KNOWN.iter().any(|(seed, _)| *seed == folder.seed) {
-            continue;
-        }
         let mut is_shown = false;
         for request in &folder.requests {
             let request = if request.contains("\nHost:") {
@@ -101,7 +93,7 @@ fn compare(folders: &[Folder], report: &mut String) -> usize {
             let Some(theirs) = theirs.responses.last() else {
                 // Some rules make Apache crash.
                 drop(apache);
-                apache = Apache::start(&site);
+                apache = start(&site);
                 continue;
             };
             let left = compared(&request, &shown(theirs, apache.port()));
@@ -114,8 +106,8 @@ fn compare(folders: &[Folder], report: &mut String) -> usize {
                 if !std::mem::replace(&mut is_shown, true) {
                     let _ = writeln!(
                         report,
-                        "\nFOLDERS=1 FOLDER_SEED={}\n{}--- sub\n{}",
-                        folder.seed, folder.text, folder.inner
+                        "\nFOLDERS=1 FOLDER_SEED={}\n{}--- sub\n{}--- deep\n{}",
+                        folder.seed, folder.text, folder.inner, folder.innermost
                     );
                 }
                 let _ = writeln!(
@@ -127,6 +119,9 @@ fn compare(folders: &[Folder], report: &mut String) -> usize {
                 );
             }
         }
+    }
+    if differing > 0 && folders.len() == 1 {
+        let _ = writeln!(report, "--- apache\n{}--- fulmar\n{}", apache.log(), fulmar.all_logs());
     }
     fulmar.stop();
     differing

@@ -43,7 +43,7 @@
 
 use crate::apache::mod_authz_core::REQUIRE;
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{environment, in_file, last, refusing, values, wrong};
+use crate::shared::apache::{environment, in_file, last, refusing, values, variables, wrong};
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -186,7 +186,7 @@ impl Handler for Rules {
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
-        if self.passes(exchange) || refusing::is_document(exchange) {
+        if self.passes(exchange) || refusing::is_let_in(exchange) {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by rule of a .htaccess file");
@@ -225,7 +225,7 @@ impl Rules {
 
     /// The lines that count for the method of a request.
     fn lines_for<'r>(&'r self, exchange: &Exchange) -> impl Iterator<Item = &'r Line> {
-        let method = exchange.request.head.method_name();
+        let method = variables::method(exchange);
         let counts = |(methods, _): &&Limited| methods.as_ref().is_none_or(|methods| methods.has(method));
         self.lines.iter().filter(counts).map(|(_, line)| line)
     }

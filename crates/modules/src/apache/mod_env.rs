@@ -36,7 +36,7 @@
 use crate::connection::process::{ENV, environment};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::environment::{of, warn_if_reserved};
-use crate::shared::apache::{in_all_files, values};
+use crate::shared::apache::in_all_files;
 use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
@@ -69,7 +69,10 @@ pub(crate) static PASS_ENV: Directive<Setting> = in_all_files(Directive::new("Pa
 pub(crate) static UNSET_ENV: Directive<Setting> = in_all_files(Directive::new("UnsetEnv", parse_unset))
     .args(Arity::AtLeast(1))
     .slot("SetEnv")
-    .help("Takes variables out of the environment, after rewriting.");
+    .help("Takes back variables that `SetEnv` and `PassEnv` set, also those of outer directories.");
+
+/// A name and a value.
+pub(crate) type Variable = (Box<[u8]>, Box<[u8]>);
 
 /// One directive.
 #[derive(Clone, Debug)]
@@ -91,25 +94,35 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 }
 
 /// What is set after rewriting.
-pub(crate) fn settings(view: &View<'_>) -> Arc<[Setting]> {
-    let written = values(view, &SET_ENV);
-    let mut settings = Vec::with_capacity(written.len());
-    for setting in written {
-        match setting {
-            Setting::Pass(names) => settings.extend(passed(view, &names)),
-            setting => settings.push(setting),
+pub(crate) fn settings(view: &View<'_>) -> Arc<[Variable]> {
+    let mut levels: Vec<_> = view.levels().map(|level| level.here(&SET_ENV)).collect();
+    levels.reverse();
+    let mut settings = Vec::new();
+    for level in levels {
+        let written: Vec<Setting> = level.into_iter().map(|setting| setting.value.clone()).collect();
+        for setting in &written {
+            match setting {
+                Setting::Set(name, value) => settings.push((name.clone(), value.clone())),
+                Setting::Pass(names) => settings.extend(passed(view, names)),
+                Setting::Unset(_) => {}
+            }
+        }
+        // As in Apache a variable that another directive sets stays, and all of a level's are set before.
+        for setting in &written {
+            if let Setting::Unset(names) = setting {
+                settings.retain(|(name, _)| !names.iter().any(|unset| unset.eq_ignore_ascii_case(name)));
+            }
         }
     }
     settings.into()
 }
 
 /// What the variables of these names are set to in the environment of the worker.
-fn passed(view: &View<'_>, names: &[Box<[u8]>]) -> Vec<Setting> {
+fn passed(view: &View<'_>, names: &[Box<[u8]>]) -> Vec<Variable> {
     let written: Vec<_> = view.all(&ENV).iter().map(|env| env.value.clone()).collect();
     let known = environment(&written, std::env::vars_os());
     let find = |name: &[u8]| known.iter().find(|(known, _)| known.as_bytes() == name);
-    let set =
-        |(name, value): &(OsString, OsString)| Setting::Set(name.as_bytes().into(), value.as_bytes().into());
+    let set = |(name, value): &(OsString, OsString)| (name.as_bytes().into(), value.as_bytes().into());
     names.iter().filter_map(|name| find(name)).map(set).collect()
 }
 
@@ -131,7 +144,7 @@ fn parse_unset(args: &Args<'_>, _: &mut Loading) -> Result<Setting, Diagnostic> 
 }
 
 struct Late {
-    settings: Arc<[Setting]>,
+    settings: Arc<[Variable]>,
 }
 
 impl Handler for Late {
@@ -145,24 +158,19 @@ impl Handler for Late {
     }
 }
 
-/// Sets what `SetEnv` and `UnsetEnv` say.
-pub(crate) fn apply(exchange: &Exchange, settings: &[Setting], budget: &Budget) -> Result<(), Failure> {
+/// Sets variables.
+pub(crate) fn apply(exchange: &Exchange, settings: &[Variable], budget: &Budget) -> Result<(), Failure> {
     let environment = of(exchange);
-    for setting in settings {
+    for (name, value) in settings {
         budget.step(0)?;
-        match setting {
-            Setting::Set(name, value) => environment.set(name, value)?,
-            // `settings` has put values in place of these names.
-            Setting::Pass(_) => {}
-            Setting::Unset(names) => names.iter().for_each(|name| environment.unset(name)),
-        }
+        environment.set(name, value)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Setting, settings};
+    use super::settings;
     use crate::connection::process::ENV;
     use crate::testing::main_level;
     use contract::Config;
@@ -174,9 +182,7 @@ mod tests {
         assert_eq!(view.all(&ENV).len(), 2);
         let names = ["STAGE", "HOME", "SECRET_IS_NOT_SET"].map(|name| name.as_bytes().into());
         let passed = super::passed(&view, &names);
-        assert!(
-            matches!(&passed[..], [Setting::Set(name, value)] if (&**name, &**value) == (b"STAGE", b"production"))
-        );
+        assert!(matches!(&passed[..], [(name, value)] if (&**name, &**value) == (b"STAGE", b"production")));
         assert!(settings(&view).is_empty());
     }
 }

@@ -44,7 +44,7 @@ use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::variables::request_field;
-use crate::shared::apache::{in_all_files, pattern, values};
+use crate::shared::apache::{in_all_files, pattern, values, variables};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{
@@ -218,16 +218,14 @@ impl Handler for Early {
 impl Condition {
     fn apply(&self, exchange: &Exchange, budget: &Budget) -> Result<(), Failure> {
         let mut captures = Captures::default();
-        let (holds, subject) = match &self.test {
+        let found = match &self.test {
             Test::Matches(attribute, pattern) => {
                 let subject = attribute.of(exchange, budget)?;
-                (find(pattern, &subject, &mut captures, budget)?, subject)
+                find(pattern, &subject, &mut captures, budget)?.then_some((captures, subject))
             }
-            Test::Holds(expression) => (expression.holds(exchange, budget)?, Vec::new()),
+            Test::Holds(expression) => expression.captures(exchange, budget)?,
         };
-        if !holds {
-            return Ok(());
-        }
+        let Some((captures, subject)) = found else { return Ok(()) };
         let environment = of(exchange);
         for (name, value) in &self.sets {
             budget.step(subject.len())?;
@@ -267,8 +265,8 @@ impl Attribute {
         Ok(match self {
             Attribute::RemoteAddress => exchange.connection.peer.address().into_bytes(),
             Attribute::ServerAddress => exchange.connection.local.address().into_bytes(),
-            Attribute::Method => head.method_name().to_vec(),
-            Attribute::Protocol => head.version.as_str().as_bytes().to_vec(),
+            Attribute::Method => variables::method(exchange).to_vec(),
+            Attribute::Protocol => variables::protocol(exchange).to_vec(),
             Attribute::Uri => exchange.request.path.clone(),
             Attribute::Named(name) => match request_field(exchange, name) {
                 Some(value) => value,

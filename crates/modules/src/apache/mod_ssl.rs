@@ -85,7 +85,7 @@ struct Encrypted;
 
 impl Handler for Encrypted {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if exchange.connection.secure || refusing::is_document(exchange) {
+        if exchange.connection.secure || refusing::is_let_in(exchange) {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden: a .htaccess file requires TLS");

@@ -47,18 +47,20 @@ use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::logging::error_log::logs_missing;
 use crate::shared::apache::urls::{escape_uri, own_url};
+use crate::shared::apache::{judging, methods};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step,
-    Template, View, Written,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, Rule, Scope,
+    ScopeBuilder, Step, Template, View, Written,
 };
 use http::{Method, Status};
 use journal::Level;
 use rustix::io::Errno;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Index files.
 pub static MODULE: Module =
@@ -113,14 +115,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// The names of index files at a level.
-pub(crate) fn names(view: &View<'_>) -> Vec<Template> {
-    match view.all(&INDEX) {
-        written if written.is_empty() => vec![Template::literal(b"index.html")],
-        written => written.iter().flat_map(|written| written.value.clone()).collect(),
-    }
-}
-
 struct Index {
     names: Box<[Name]>,
     /// Whether the names come from a `.htaccess` file. They may then lead only where a client may go itself.
@@ -146,44 +140,52 @@ struct Name {
 
 impl Handler for Index {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
-        if !(is_ours || self.takes_all_methods) || !exchange.request.path.ends_with(b"/") {
+        if !(is_fetched(exchange) || self.takes_all_methods) || !exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
         let search = if self.is_overlaid { Search::of(exchange) } else { None };
         let (start, refused) = search.map_or((0, None), |search| (search.next, search.refused.get()));
-        match self.find(exchange, start) {
-            Ok(Some((position, path))) => {
-                let args = exchange.request.args.clone();
-                if let Some(status) = self.redirect {
-                    let mut target = Vec::new();
-                    escape_uri(&path, &mut target);
-                    exchange.response.location = Some(own_url(exchange, &target).into());
-                    return Step::Finish(status);
+        self.search(exchange, start, refused)
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let (search, asked) = (exchange.attached::<Search>(), exchange.attached_to_all::<Asked>());
+        let (Outcome::Subresponse(answer), Some(search), Some(asked)) = (outcome, search, asked) else {
+            return Step::Finish(Status::INTERNAL_SERVER_ERROR);
+        };
+        asked.path.borrow_mut().clear();
+        let judged = answer.exchange.response;
+        // Other statuses are those of the location, which does not answer for an index that does not exist.
+        let is_final = matches!(judged.status, Status::UNAUTHORIZED | Status::INTERNAL_SERVER_ERROR);
+        let answered = asked.answered.take().or(is_final.then_some(judged.status));
+        match answered {
+            Some(status) if search.ends_with(status) => {
+                for challenge in judged.fields.all("www-authenticate") {
+                    // It was a field already, so that it is a good one.
+                    let _ = exchange.response.fields.push(b"WWW-Authenticate", challenge);
                 }
-                if self.is_overlaid {
-                    let directory = (exchange.request.path.clone(), args.clone());
-                    exchange.attach_own(Search::new(directory, path.clone(), position + 1, refused));
-                }
-                Step::Reroute(match self.is_public {
-                    true => Reroute::Uri { path, args },
-                    false => Reroute::Internal { path, args },
-                })
+                exchange.response.location = judged.location;
+                Step::Finish(status)
             }
-            Ok(None) => self.without(exchange, refused),
-            Err(status) => Step::Finish(status),
+            Some(status) if status != Status::NOT_FOUND => self.search(exchange, search.next, Some(status)),
+            _ => self.search(exchange, search.next, search.refused.get()),
         }
     }
 }
 
 /// How far the search for an index came where `.htaccess` files count.
+#[derive(Default)]
 struct Search {
     /// The path and the query of the directory.
     directory: (Vec<u8>, Option<Vec<u8>>),
+    /// The settings of the directory.
+    scope: Option<Arc<Scope>>,
     /// The path of the index that was found; empty when the request went elsewhere from there.
     index: Vec<u8>,
     /// The position of the name to try next.
     next: usize,
+    /// Whether there is no further name.
+    is_last: bool,
     /// The status that a file refused an index with.
     refused: Cell<Option<Status>>,
     /// Whether a refusal sent the request back to the directory.
@@ -191,13 +193,10 @@ struct Search {
 }
 
 impl Search {
-    fn new(
-        directory: (Vec<u8>, Option<Vec<u8>>),
-        index: Vec<u8>,
-        next: usize,
-        refused: Option<Status>,
-    ) -> Search {
-        Search { directory, index, next, refused: Cell::new(refused), is_back: Cell::new(false) }
+    /// Whether the answer to the lookup of an index is that of the directory. As in Apache a redirect is, and the last
+    /// index may ask for a password.
+    fn ends_with(&self, status: Status) -> bool {
+        status.is_redirection() || status == Status::UNAUTHORIZED && self.is_last
     }
 
     /// The search that a refusal sent back to the directory.
@@ -207,24 +206,62 @@ impl Search {
     }
 }
 
+/// An index that does not exist, while a subrequest finds out whether the rules refuse or redirect it.
+#[derive(Default)]
+struct Asked {
+    path: RefCell<Vec<u8>>,
+    /// The settings of the directory.
+    scope: RefCell<Option<Arc<Scope>>>,
+    /// The status that a rule answered with.
+    answered: Cell<Option<Status>>,
+}
+
+/// Whether the request asks about an index that does not exist. As in Apache it does not follow a rule that leads
+/// elsewhere.
+pub(crate) fn is_asked(exchange: &Exchange) -> bool {
+    asked(exchange).is_some()
+}
+
+fn asked(exchange: &Exchange) -> Option<Rc<Asked>> {
+    let asked = exchange.attached_to_all::<Asked>().filter(|_| exchange.subrequest)?;
+    let is_same = *asked.path.borrow() == exchange.request.path;
+    is_same.then_some(asked)
+}
+
+/// Whether the request is the lookup of an index, and has the settings that let its directory in. As in Apache they are
+/// not asked again.
+pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
+    let scope = match asked(exchange) {
+        Some(asked) => asked.scope.borrow().clone(),
+        None if is_lookup(exchange) => exchange.attached::<Search>().and_then(|search| search.scope.clone()),
+        None => None,
+    };
+    scope.is_some_and(|scope| Arc::ptr_eq(&scope, &exchange.scope))
+}
+
 /// Whether the request is the lookup of an index. In Apache that is a subrequest, for which some rules do not count.
 pub(crate) fn is_lookup(exchange: &Exchange) -> bool {
     let search = exchange.attached::<Search>();
     exchange.error.is_none() && search.is_some_and(|search| search.index == exchange.request.path)
+        || is_asked(exchange)
 }
 
 /// Notes that a rule sends the request elsewhere.
 pub(crate) fn end_lookup(exchange: &Exchange) {
     if let Some(search) = exchange.attached::<Search>() {
-        exchange.attach_own(Search::new(search.directory.clone(), Vec::new(), 0, None));
+        let directory = search.directory.clone();
+        exchange.attach_own(Search { directory, ..Search::default() });
     }
 }
 
 /// Refuses a request by a rule of a `.htaccess` file: if it is the lookup of an index, the next name is tried.
 pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
-    let is_final = status.is_redirection() || status == Status::UNAUTHORIZED;
+    if let Some(asked) = asked(exchange) {
+        asked.answered.set(Some(status));
+        return Step::Finish(status);
+    }
     match exchange.attached::<Search>() {
-        Some(search) if is_lookup(exchange) && !is_final => {
+        Some(search) if is_lookup(exchange) && !search.ends_with(status) => {
             search.is_back.set(true);
             // A directory all of whose indexes are missing is listed; one with a forbidden index is not.
             if status != Status::NOT_FOUND {
@@ -237,7 +274,63 @@ pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
     }
 }
 
+/// What is at the name of an index.
+enum Named {
+    /// The index.
+    Index(usize, Vec<u8>),
+    /// No file; the rules of `.htaccess` files may refuse or redirect the name.
+    Missing(usize, Vec<u8>),
+}
+
 impl Index {
+    /// Looks for an index from a name on. The status is that which one of the names before was refused with.
+    fn search(&self, exchange: &mut Exchange, start: usize, refused: Option<Status>) -> Step {
+        let named = match self.find(exchange, start) {
+            Ok(Some(named)) => named,
+            Ok(None) => return self.without(exchange, refused),
+            Err(Status::NOT_FOUND) if !is_fetched(exchange) => return methods::answer(exchange),
+            Err(status) => return Step::Finish(status),
+        };
+        let args = exchange.request.args.clone();
+        let search = |index: Vec<u8>, position: usize| Search {
+            directory: (exchange.request.path.clone(), args.clone()),
+            scope: Some(Arc::clone(&exchange.scope)),
+            index,
+            next: position + 1,
+            is_last: position + 1 == self.names.len(),
+            refused: Cell::new(refused),
+            is_back: Cell::new(false),
+        };
+        match named {
+            Named::Missing(position, path) => {
+                exchange.attach_own(search(Vec::new(), position));
+                if exchange.attached_to_all::<Asked>().is_none() {
+                    exchange.attach(Asked::default());
+                }
+                if let Some(asked) = exchange.attached_to_all::<Asked>() {
+                    asked.path.replace(path.clone());
+                    asked.scope.replace(Some(Arc::clone(&exchange.scope)));
+                }
+                Step::Await(judging::ask_with(path, args))
+            }
+            Named::Index(_, path) if let Some(status) = self.redirect => {
+                let mut target = Vec::new();
+                escape_uri(&path, &mut target);
+                exchange.response.location = Some(own_url(exchange, &target).into());
+                Step::Finish(status)
+            }
+            Named::Index(position, path) => {
+                if self.is_overlaid {
+                    exchange.attach_own(search(path.clone(), position));
+                }
+                Step::Reroute(match self.is_public {
+                    true => Reroute::Uri { path, args },
+                    false => Reroute::Internal { path, args },
+                })
+            }
+        }
+    }
+
     /// What happens to a directory without an index.
     fn without(&self, exchange: &Exchange, refused: Option<Status>) -> Step {
         match (refused, &self.fallback) {
@@ -256,33 +349,36 @@ impl Index {
         }
     }
 
-    /// The URI of the first index that exists, and the position of its name.
-    fn find(&self, exchange: &Exchange, start: usize) -> Result<Option<(usize, Vec<u8>)>, Status> {
+    /// The first name that has an index, or that the rules may refuse, and its URI.
+    fn find(&self, exchange: &Exchange, start: usize) -> Result<Option<Named>, Status> {
         for (position, name) in self.names.iter().enumerate().skip(start) {
             let (name, place) = (name.text.evaluate(exchange), name.place);
             if name.starts_with(b"/") {
                 tell(exchange, &name, place);
-                return Ok(Some((position, name)));
+                return Ok(Some(Named::Index(position, name)));
             }
             let directory = files::map(exchange, &exchange.request.path)?;
             let file = join(exchange, &directory, &name)?;
+            let uri = [&exchange.request.path[..], &name].concat();
             match self.files.look(exchange, &file) {
                 // Apache takes files only.
                 Ok(opened) if self.is_overlaid && opened.kind == Kind::Directory => {}
                 Ok(_) => {
-                    let uri = [&exchange.request.path[..], &name].concat();
                     tell(exchange, &uri, place);
-                    return Ok(Some((position, uri)));
+                    return Ok(Some(Named::Index(position, uri)));
                 }
                 Err(error) => {
                     refuse_search(exchange, &file, &error)?;
                     if self.negotiates && mod_negotiation::has_form(&directory, &name) {
-                        return Ok(Some((position, [&exchange.request.path[..], &name].concat())));
+                        return Ok(Some(Named::Index(position, uri)));
                     }
                 }
             }
             if position == 0 {
                 self.check_directory(exchange, &directory, &file)?;
+            }
+            if self.is_overlaid {
+                return Ok(Some(Named::Missing(position, uri)));
             }
         }
         Ok(None)
@@ -308,6 +404,10 @@ impl Index {
             },
         }
     }
+}
+
+fn is_fetched(exchange: &Exchange) -> bool {
+    matches!(exchange.request.method, Method::Get | Method::Head | Method::Post)
 }
 
 fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {

@@ -100,7 +100,7 @@ impl Handler for StaticFiles {
                 // Apache lists a directory for GET only.
                 Method::Post if self.is_overlaid => Step::Finish(Status::NOT_FOUND),
                 _ if is_known => Step::Next,
-                _ => methods::answer(exchange),
+                _ => methods::answer_for_directory(exchange),
             };
         }
         let served = files::with_path(exchange, |exchange, path| self.serve(exchange, path));

@@ -33,6 +33,9 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
         .ok_or_else(|| args.error("needs a status from 400 to 599 as its first argument"))?;
     let words: Vec<&[u8]> = args.words().iter().skip(1).map(|word| &*word.text).collect();
     let replacement = words.join(&b' ');
+    if replacement.is_empty() {
+        return Err(args.error("needs a path, a URL or a text as its second argument"));
+    }
     let status = Status(status);
     if replacement.eq_ignore_ascii_case(b"default") {
         return Ok(Document { status, page: None });

@@ -49,7 +49,7 @@ use crate::apache::mod_auth_basic::{Basic, Proof};
 use crate::apache::mod_auth_digest;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::variables::User;
-use crate::shared::apache::{in_file, last, refusing};
+use crate::shared::apache::{in_file, last, refusing, variables};
 use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
 use contract::{Budget, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
@@ -169,7 +169,7 @@ impl Merged {
     fn judge(&self, asker: &Asker<'_>) -> Option<Verdict> {
         match self {
             Merged::One(list) => {
-                let method = asker.exchange.request.head.method_name();
+                let method = variables::method(asker.exchange);
                 let mut counting = list.iter().filter(|requirement| requirement.counts(method)).peekable();
                 counting.peek()?;
                 Some(Kind::Any.judge(counting.map(|requirement| requirement.verdict(asker))))
@@ -215,7 +215,7 @@ impl Handler for Required {
             return Failure::from(spent).refuse(exchange);
         }
         let has_alternative = self.alternative.as_ref().is_some_and(|rules| rules.passes(exchange));
-        if has_alternative || refusing::is_document(exchange) {
+        if has_alternative || refusing::is_let_in(exchange) {
             return Step::Next;
         }
         match self.rules.judge(&Asker { exchange, user: None }) {

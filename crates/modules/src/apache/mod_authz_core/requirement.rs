@@ -3,7 +3,7 @@
 use crate::apache::apache_core::sections::METHODS;
 use crate::apache::mod_access_compat::in_network;
 use crate::shared::apache::expression::Expression;
-use crate::shared::apache::{environment, wrong};
+use crate::shared::apache::{environment, variables, wrong};
 use conf::value::subnet;
 use conf::{Diagnostic, Node, Word};
 use contract::{Args, Budget, Exchange, Loading, Methods, Peer};
@@ -185,7 +185,7 @@ impl Requirement {
             What::Networks(list) => of(list.iter().any(|net| in_network(exchange, net))),
             What::Local => of(is_local(exchange)),
             What::Variables(names) => of(names.iter().any(|name| environment::get(exchange, name).is_some())),
-            What::Methods(names) => of(has_method(names, exchange.request.head.method_name())),
+            What::Methods(names) => of(has_method(names, variables::method(exchange))),
             What::Expression(expression) => match expression.holds(exchange, &Budget::of(exchange)) {
                 Ok(holds) => of(holds),
                 // What takes too long denies, with "not", too.

@@ -30,6 +30,7 @@
 
 mod handlers;
 
+use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_filter, mod_negotiation};
 use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::{in_all_files, in_file, last, values, wrong};
@@ -220,6 +221,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             builder.filter(Described(extensions));
         }
     }
+    if view.get(&HTACCESS).copied().unwrap_or(false) {
+        builder.filter(Typed);
+    }
     let set = view.get(&SET_HANDLER).cloned();
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
     if set.is_some() || !lines.is_empty() {
@@ -303,6 +307,27 @@ pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
         description.languages.extend(language);
     }
     description
+}
+
+/// Sets the type of a file whose last extension has none: as in Apache, it is that of the extension before.
+struct Typed;
+
+impl Filter for Typed {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let path = &exchange.request.path;
+        if exchange.file.is_none() || of_path(path).nth(1).is_none() {
+            return body;
+        }
+        let by_name = Some(exchange.media_type(path)).filter(|media_type| !media_type.is_empty());
+        // A rule may have set another type.
+        if exchange.response.content_type == by_name {
+            let types = &exchange.scope.policy.types;
+            let of = |extension: &[u8]| types.of_path(&[b"/x.", extension].concat()).cloned();
+            let found = of_path(path).filter_map(of).filter(|media_type| !media_type.is_empty()).last();
+            exchange.response.content_type = found.or(by_name);
+        }
+        body
+    }
 }
 
 /// Sets character set, encoding and language.

@@ -79,7 +79,14 @@ impl Condition {
                 }
                 matched
             }
-            Test::Expression(expression) => expression.holds(context.exchange, context.budget)?,
+            Test::Expression(expression) => {
+                let captured = expression.captures(context.exchange, context.budget)?;
+                let holds = captured.is_some();
+                // An expression without a pattern leaves what another condition captured.
+                let captured = captured.filter(|(_, subject)| !subject.is_empty() && !self.negated);
+                *found = captured.map(|(captures, subject)| Match { subject, captures });
+                holds
+            }
             Test::Equal(text) if self.ignore_case => subject.eq_ignore_ascii_case(text),
             Test::Equal(text) => *subject == **text,
             // As in Apache a longer text is greater.

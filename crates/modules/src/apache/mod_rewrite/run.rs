@@ -11,7 +11,7 @@ use crate::shared::apache::bounded::{BYTES_MAX, Failure, find};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
-use contract::{Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
+use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
 use http::Status;
 use journal::Level;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ pub(super) struct Rewriter {
     /// Whether the directory's options allow it.
     pub(super) allowed: bool,
     /// What is set after rewriting, also for the request that the rules leave.
-    pub(super) settings: Arc<[mod_env::Setting]>,
+    pub(super) settings: Arc<[mod_env::Variable]>,
     /// An internal rewrite does not take effect if one of these matches.
     pub(super) redirects: Arc<[mod_alias::Redirect]>,
     /// Whether a directory without its slash is redirected before a rule takes effect.
@@ -90,7 +90,10 @@ impl Handler for Rewriter {
             budget: &budget,
         };
         match run.rules() {
-            Ok(Some(status)) => index::refuse(exchange, status),
+            Ok(Some(status)) => {
+                forget_error(exchange);
+                index::refuse(exchange, status)
+            }
             Ok(None) if !run.changes => Step::Next,
             Ok(None) if run.has_bad_query() => {
                 exchange.log(Level::Error, "a rule made a query with a control character or a space");
@@ -428,6 +431,9 @@ impl Run<'_> {
             Step::Next => {}
             step => return step,
         }
+        if index::is_asked(self.exchange) {
+            return Step::Respond(Body::Empty);
+        }
         if rewriter.slash && self.path_info.as_ref().is_some_and(Vec::is_empty) {
             match mod_dir::to_slash(self.exchange, &self.original.0, self.budget) {
                 Ok(Step::Next) => {}
@@ -441,6 +447,13 @@ impl Run<'_> {
         let before = (&request.path[..], request.args.as_deref());
         environment::of(self.exchange).redirect(before, Status::OK);
         Step::Reroute(Reroute::Uri { path: with_single_slashes(uri), args: request.args.clone() })
+    }
+}
+
+/// Makes the status with which a rule refuses an error document that of the request, as in Apache.
+fn forget_error(exchange: &mut Exchange) {
+    if exchange.error_page_used == Replaced::Kept {
+        (exchange.error, exchange.error_page_used) = (None, Replaced::No);
     }
 }
 

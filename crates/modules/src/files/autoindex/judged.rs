@@ -23,10 +23,6 @@ pub(super) struct Judged {
     /// The path of the directory in the file system, without a slash at its end.
     directory: Vec<u8>,
     wanted: Wanted,
-    /// The names of index files, none of which is there.
-    indexes: Vec<Vec<u8>>,
-    /// The status that the rules refuse one of them with.
-    refused: Cell<Option<Status>>,
     stage: Cell<Stage>,
     /// The position of the next name.
     next: Cell<usize>,
@@ -39,8 +35,6 @@ pub(super) struct Judged {
 /// What the request waits for, or will wait for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// As in Apache a directory is not listed if the rules refuse an index, even one that is not there.
-    Index(usize),
     Names,
     Part(usize, bool),
     Titles,
@@ -64,15 +58,13 @@ impl Judged {
         exchange: &Exchange,
         settings: &Settings,
         directory: Vec<u8>,
-        (listed, indexes): (Listed, Vec<Vec<u8>>),
+        listed: Listed,
     ) -> Judged {
         Judged {
             listed,
             directory,
-            indexes,
-            refused: Cell::new(None),
             wanted: settings.wanted(exchange.request.args.as_deref().unwrap_or_default()),
-            stage: Cell::new(Stage::Index(0)),
+            stage: Cell::new(Stage::Names),
             next: Cell::new(0),
             paused_at: Cell::new(0),
             shown: RefCell::default(),
@@ -84,13 +76,6 @@ impl Judged {
     pub(super) fn work(&self, exchange: &Exchange, settings: &Settings, way: Way) -> Option<Work> {
         loop {
             match self.stage.get() {
-                Stage::Index(at) => match self.indexes.get(at) {
-                    Some(name) => {
-                        self.stage.set(Stage::Index(at + 1));
-                        return Some(judging::ask([&exchange.request.path[..], name].concat()));
-                    }
-                    None => self.stage.set(Stage::Names),
-                },
                 Stage::Names => match self.judge(exchange, settings, way) {
                     Some(work) => return Some(work),
                     None if settings.is_page => self.stage.set(Stage::Part(0, false)),
@@ -153,11 +138,10 @@ impl Judged {
     }
 
     /// Takes what was waited for.
-    pub(super) fn take(&self, exchange: &mut Exchange, settings: &Settings, outcome: Outcome) {
+    pub(super) fn take(&self, settings: &Settings, outcome: Outcome) {
         match outcome {
             Outcome::Subresponse(answer) => match self.stage.get() {
                 Stage::Part(at, true) => self.parts.borrow_mut()[at] = part(&answer),
-                Stage::Index(_) => self.index(exchange, &answer),
                 _ => self.verdict(settings, &answer),
             },
             Outcome::Job(result) => {
@@ -168,26 +152,6 @@ impl Judged {
             }
             _ => {}
         }
-    }
-
-    /// Takes the verdict about an index that is not there.
-    fn index(&self, exchange: &mut Exchange, answer: &Subresponse) {
-        let judged = &answer.exchange.response;
-        if !judged.status.is_error() || judged.status == Status::NOT_FOUND {
-            return;
-        }
-        self.refused.set(Some(judged.status));
-        if judged.status == Status::UNAUTHORIZED {
-            for challenge in judged.fields.all("www-authenticate") {
-                // It was a field already, so that it is a good one.
-                let _ = exchange.response.fields.push(b"WWW-Authenticate", challenge);
-            }
-        }
-    }
-
-    /// The status of a directory that is not listed.
-    pub(super) fn refused(&self) -> Option<Status> {
-        self.refused.get()
     }
 
     /// Takes the verdict about the name that was asked about last.

@@ -46,7 +46,6 @@ mod read;
 
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_autoindex::{self, Settings};
-use crate::files::index;
 use crate::files::symlinks::Links;
 use crate::shared::directories::{self, Failure};
 use crate::transform::charset::CHARSET;
@@ -126,7 +125,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             links: Links::of(view),
             charset: view.get(&CHARSET).cloned().flatten(),
             settings: is_judged.then(|| Box::new(Settings::of(view))),
-            indexes: index::names(view),
         };
         builder.handle(Phase::Content, listing);
     }
@@ -142,8 +140,6 @@ struct Listing {
     charset: Option<Template>,
     /// What `.htaccess` files say about it, where they count.
     settings: Option<Box<Settings>>,
-    /// The names of index files.
-    indexes: Vec<Template>,
 }
 
 impl Handler for Listing {
@@ -186,9 +182,7 @@ impl Handler for Listing {
         match (listed, &self.settings) {
             (Ok(listed), Some(settings)) => match directories::path(exchange) {
                 Ok(path) => {
-                    let indexes = self.indexes.iter().map(|name| name.evaluate(exchange));
-                    let indexes: Vec<_> = indexes.filter(|name| !name.starts_with(b"/")).collect();
-                    exchange.attach_own(Judged::new(exchange, settings, path, (listed, indexes)));
+                    exchange.attach_own(Judged::new(exchange, settings, path, listed));
                     self.go_on(exchange, Outcome::Done)
                 }
                 Err(status) => Step::Finish(status),
@@ -205,10 +199,7 @@ impl Listing {
         let (Some(settings), Some(judged)) = (&self.settings, exchange.attached::<Judged>()) else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
-        judged.take(exchange, settings, outcome);
-        if let Some(status) = judged.refused() {
-            return Step::Finish(status);
-        }
+        judged.take(settings, outcome);
         let way = directories::path(exchange).map(|path| self.links.way(exchange, &path));
         if let Some(work) = way.ok().and_then(|way| judged.work(exchange, settings, way)) {
             return Step::Await(work);

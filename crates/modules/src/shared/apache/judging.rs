@@ -6,7 +6,12 @@ use http::Status;
 
 /// Asks. The outcome is a [`Subresponse`](contract::Subresponse) without content.
 pub(crate) fn ask(path: Vec<u8>) -> Work {
-    Work::Subrequest(Subrequest::get(path, Content::Judged))
+    ask_with(path, None)
+}
+
+/// As [`ask`], with a query.
+pub(crate) fn ask_with(path: Vec<u8>, args: Option<Vec<u8>>) -> Work {
+    Work::Subrequest(Subrequest { args, ..Subrequest::get(path, Content::Judged) })
 }
 
 /// Whether a client could ask for the path of a request that was judged.

@@ -4,30 +4,39 @@
 use crate::files::index;
 use contract::{Exchange, Replaced, Scope, Step};
 use http::Status;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The settings that refused the request.
-struct Refused(Arc<Scope>);
+struct Refused {
+    scope: Arc<Scope>,
+    /// Whether the request has left these settings since then.
+    is_over: Cell<bool>,
+}
 
 /// Ends a request that the settings do not let in.
 pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
     if !index::is_lookup(exchange) {
-        exchange.attach_own(Refused(Arc::clone(&exchange.scope)));
+        exchange.attach_own(Refused { scope: Arc::clone(&exchange.scope), is_over: Cell::new(false) });
     }
     index::refuse(exchange, status)
 }
 
-/// Whether this is the error document of a request that the same settings refused. Where a rule leads elsewhere from the
-/// document, it is not.
-pub(crate) fn is_document(exchange: &Exchange) -> bool {
-    let Some(status) = exchange.error.filter(|_| exchange.error_page_used == Replaced::Kept) else {
+/// Whether the access rules are not asked: the same settings let the directory in whose index this is, or refused the
+/// request whose error document this is.
+pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
+    is_document(exchange) || index::is_let_in(exchange)
+}
+
+/// Whether this is the error document of a request that the same settings refused, or the path that a rule leads to from
+/// there. As in Apache they are asked again if other settings applied in between.
+fn is_document(exchange: &Exchange) -> bool {
+    if exchange.error.is_none() || exchange.error_page_used != Replaced::Kept {
         return false;
-    };
-    let is_same = |refused: &Refused| Arc::ptr_eq(&refused.0, &exchange.scope);
-    let pages = &exchange.scope.policy.error_pages;
-    exchange.attached::<Refused>().is_some_and(|refused| is_same(&refused))
-        && pages
-            .iter()
-            .find(|page| page.statuses.contains(&status))
-            .is_some_and(|page| page.target.evaluate(exchange) == exchange.request.path)
+    }
+    exchange.attached::<Refused>().is_some_and(|refused| {
+        let is_over = refused.is_over.get() || !Arc::ptr_eq(&refused.scope, &exchange.scope);
+        refused.is_over.set(is_over);
+        !is_over
+    })
 }

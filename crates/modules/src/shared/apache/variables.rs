@@ -1,6 +1,7 @@
 //! The variables of rewriting and of expressions: `%{NAME}`.
 
-use contract::{Budget, Exchange, FileStatus, Peer, Spent};
+use crate::files::index;
+use contract::{Budget, Exchange, FileStatus, Peer, Replaced, Spent};
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -46,7 +47,7 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
     Some(match name {
         "REQUEST_URI" | "DOCUMENT_URI" => |exchange| exchange.request.path.clone(),
         "QUERY_STRING" => |exchange| exchange.request.args.clone().unwrap_or_default(),
-        "REQUEST_METHOD" => |exchange| exchange.request.head.method_name().to_vec(),
+        "REQUEST_METHOD" => |exchange| method(exchange).to_vec(),
         "THE_REQUEST" => |exchange| exchange.request.head.line().to_vec(),
         "HTTPS" => |exchange| if exchange.connection.secure { b"on".to_vec() } else { b"off".to_vec() },
         "REQUEST_SCHEME" => {
@@ -67,11 +68,27 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
         "SERVER_ADDR" => |exchange| exchange.connection.local.address().into_bytes(),
         "SERVER_PORT" => |exchange| port(&exchange.connection.local),
         "SERVER_NAME" => server_name,
-        "SERVER_PROTOCOL" => |exchange| exchange.request.head.version.as_str().as_bytes().to_vec(),
+        "SERVER_PROTOCOL" => |exchange| protocol(exchange).to_vec(),
         "DOCUMENT_ROOT" | "CONTEXT_DOCUMENT_ROOT" => document_root,
-        "IS_SUBREQ" => |exchange| if exchange.subrequest { b"true".to_vec() } else { b"false".to_vec() },
+        "IS_SUBREQ" => |exchange| if is_inner(exchange) { b"true".to_vec() } else { b"false".to_vec() },
         _ => return None,
     })
+}
+
+/// Whether a request is a subrequest in Apache, as the lookup of an index is.
+fn is_inner(exchange: &Exchange) -> bool {
+    exchange.subrequest || !exchange.wire.answered && index::is_lookup(exchange)
+}
+
+/// The method of a request. As in Apache subrequests and error documents are fetched.
+pub(crate) fn method(exchange: &Exchange) -> &[u8] {
+    let is_document = exchange.error.is_some() && exchange.error_page_used == Replaced::Kept;
+    if is_document || is_inner(exchange) { b"GET" } else { exchange.request.head.method_name() }
+}
+
+/// The protocol of a request; Apache calls that of a subrequest `INCLUDED`.
+pub(crate) fn protocol(exchange: &Exchange) -> &[u8] {
+    if is_inner(exchange) { b"INCLUDED" } else { exchange.request.head.version.as_str().as_bytes() }
 }
 
 /// A user of `.htaccess` files whose password is right.

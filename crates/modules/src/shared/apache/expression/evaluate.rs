@@ -4,6 +4,7 @@ use super::{Function, Glob, Node, Part, Test, Text, Variable};
 use crate::apache::mod_access_compat::in_network;
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::urls::escape_uri;
 use crate::shared::apache::{environment, glob, variables};
 use crate::transform::ssi;
 use conf::value::Captures;
@@ -24,6 +25,11 @@ pub(super) struct Evaluation<'e> {
 impl<'e> Evaluation<'e> {
     pub(super) fn new(exchange: &'e Exchange, budget: &'e Budget) -> Evaluation<'e> {
         Evaluation { exchange, budget, captured: (Captures::default(), Vec::new()) }
+    }
+
+    /// What the last pattern captured, and out of what.
+    pub(super) fn captured(self) -> (Captures, Vec<u8>) {
+        self.captured
     }
 
     pub(super) fn holds(&mut self, node: &Node) -> Result<bool, Failure> {
@@ -102,7 +108,7 @@ impl<'e> Evaluation<'e> {
         Ok(metadata.is_some_and(|metadata| match test {
             Test::Directory => metadata.is_dir(),
             Test::File => metadata.is_file(),
-            Test::FileWithContent => metadata.len() > 0,
+            Test::FileWithContent => metadata.is_file() && metadata.len() > 0,
             Test::Link => metadata.is_symlink(),
             _ => true,
         }))
@@ -164,7 +170,7 @@ impl<'e> Evaluation<'e> {
             Function::Upper => argument.to_ascii_uppercase(),
             Function::Escape => {
                 let mut out = Vec::new();
-                http::escape::component(argument, &mut out);
+                escape_uri(argument, &mut out);
                 out
             }
             Function::Unescape => variables::unescape(argument),

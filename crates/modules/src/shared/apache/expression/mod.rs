@@ -4,7 +4,7 @@ mod evaluate;
 mod parse;
 
 use super::bounded::Failure;
-use conf::value::Pattern;
+use conf::value::{Captures, Pattern};
 use conf::{Diagnostic, Word};
 use contract::{Args, Budget, Exchange, Loading};
 use ipnet::IpNet;
@@ -128,6 +128,19 @@ impl Expression {
     /// It takes too long.
     pub(crate) fn holds(&self, exchange: &Exchange, budget: &Budget) -> Result<bool, Failure> {
         evaluate::Evaluation::new(exchange, budget).holds(&self.root)
+    }
+
+    /// If it holds: what its last pattern captured, and out of what.
+    ///
+    /// # Errors
+    /// As for [`Expression::holds`].
+    pub(crate) fn captures(
+        &self,
+        exchange: &Exchange,
+        budget: &Budget,
+    ) -> Result<Option<(Captures, Vec<u8>)>, Failure> {
+        let mut evaluation = evaluate::Evaluation::new(exchange, budget);
+        Ok(evaluation.holds(&self.root)?.then(|| evaluation.captured()))
     }
 }
 

@@ -74,7 +74,7 @@ impl<'p> Parser<'p> {
 
     fn or(&mut self) -> Result<Node, Diagnostic> {
         let mut node = self.and()?;
-        while self.take("||") {
+        while self.take("||") || self.take_word("or") {
             node = Node::Or(Box::new(node), Box::new(self.and()?));
         }
         Ok(node)
@@ -82,7 +82,7 @@ impl<'p> Parser<'p> {
 
     fn and(&mut self) -> Result<Node, Diagnostic> {
         let mut node = self.not()?;
-        while self.take("&&") {
+        while self.take("&&") || self.take_word("and") {
             node = Node::And(Box::new(node), Box::new(self.not()?));
         }
         Ok(node)
@@ -99,7 +99,7 @@ impl<'p> Parser<'p> {
     }
 
     fn primary(&mut self) -> Result<Node, Diagnostic> {
-        if self.take("!") {
+        if self.take("!") || self.take_word("not") {
             return Ok(Node::Not(Box::new(self.not()?)));
         }
         if self.take("(") {
@@ -379,17 +379,21 @@ impl<'p> Parser<'p> {
             return Ok(Some(Part::Capture(digit - b'0')));
         }
         let Some(inside) = self.rest.strip_prefix(b"%{") else { return Ok(None) };
-        let Some(end) = inside.iter().position(|&byte| byte == b'}') else { return Ok(None) };
+        let Some(end) = inside.iter().position(|&byte| matches!(byte, b'}' | b':')) else { return Ok(None) };
         let name = &inside[..end];
-        let part = match name.iter().position(|&byte| byte == b':') {
-            Some(colon) => {
-                let argument = Text { parts: vec![Part::Literal(name[colon + 1..].to_vec())] };
-                Part::Call(self.function(&name[..colon])?, argument)
-            }
-            None => self.variable(name)?,
-        };
         self.rest = &inside[end + 1..];
-        Ok(Some(part))
+        if inside[end] == b'}' {
+            return Ok(Some(self.variable(name)?));
+        }
+        let function = self.function(name)?;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(self.wrong());
+        }
+        // The argument may contain variables.
+        let argument = self.string(Some(b'}'))?;
+        self.depth -= 1;
+        Ok(Some(Part::Call(function, argument)))
     }
 
     fn variable(&self, name: &[u8]) -> Result<Part, Diagnostic> {
