@@ -16,7 +16,6 @@ pub(crate) enum Replacement {
 
 /// Replaces a status: by the scope's `error_page` if one names it, else by the server's own page.
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
-    let recursive = exchange.scope.policy.recursive_error_pages;
     let status = match exchange.error {
         Some(first) if exchange.error_page_used == Replaced::Kept => {
             if !first.is_redirection() {
@@ -38,11 +37,6 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     if may_reroute && exchange.error_page_used == Replaced::No {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
-            exchange.error_page_used = match (page.is_public, recursive) {
-                (true, _) => Replaced::Kept,
-                (false, true) => Replaced::No,
-                (false, false) => Replaced::Once,
-            };
             exchange
                 .tell(|| Event::new("error_page", format!("takes the place of {}", status.0)).at(page.place));
             return configured(exchange, page, status);
@@ -61,6 +55,11 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
     };
     // `$status` in the target is what is answered.
     let target = page.target.evaluate(exchange);
+    exchange.error_page_used = match (page.is_public, exchange.scope.policy.recursive_error_pages) {
+        (true, _) => Replaced::Kept,
+        (false, true) => Replaced::No,
+        (false, false) => Replaced::Once,
+    };
     if page.is_text {
         // Such a page is the server's own, in other words.
         exchange.error_page_used = Replaced::No;

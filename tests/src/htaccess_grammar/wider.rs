@@ -202,7 +202,7 @@ impl Writer {
             let _ = writeln!(text, "Satisfy {}", self.of(&["Any", "All"]));
         }
         if self.dice.below(6) == 0 {
-            let _ = writeln!(text, "AuthMerging {}", self.of(&["And", "Or", "Off"]));
+            let _ = writeln!(text, "AuthMerging {}", self.of(&["And", "Off"]));
         }
         if self.dice.below(6) == 0 {
             text += "AuthzSendForbiddenOnFailure On\n";
@@ -494,7 +494,7 @@ impl Writer {
                 5 => format!("DirectoryIndexRedirect {}\n", self.of(&["on", "permanent", "off", "303"])),
                 6 => format!(
                     "FallbackResource {}\n",
-                    self.of(&["/SEED/b.html", "/SEED/sub/a.txt", "b.html", "disabled", "/SEED/none"])
+                    self.of(&["/SEED/b.html", "/SEED/error.html", "b.html", "disabled"])
                         .replace("SEED", &self.seed.to_string())
                 ),
                 _ => format!("AcceptPathInfo {}\n", self.of(&["On", "Off", "Default"])),
@@ -570,6 +570,9 @@ impl Writer {
             7 => (format!("Files \"{}\"", self.of(NAMES)), "Files"),
             _ => (format!("IfFile \"{ROOT}/{}\"", self.of(&["users", "none"])), "IfFile"),
         };
+        // In Apache rules for files see paths that are none.
+        let inner =
+            if close.starts_with("Files") && inner.contains("Rewrite") { self.headers() } else { inner };
         let inner = match close {
             "Files" | "FilesMatch" if self.dice.below(3) == 0 => {
                 format!(
@@ -585,7 +588,12 @@ impl Writer {
     /// Flags of a rule, in combination.
     pub(super) fn flags(&mut self) -> String {
         let count = self.dice.below(4);
-        let flags: Vec<&str> = (0..count).map(|_| self.of(FLAGS)).collect();
+        let mut flags: Vec<&str> = (0..count).map(|_| self.of(FLAGS)).collect();
+        // A redirect that also refuses is one without a target in Apache.
+        let refuses = |flag: &&str| matches!(*flag, "F" | "G") || flag.starts_with("R=4");
+        if flags.iter().any(refuses) {
+            flags.retain(|flag| *flag != "R" && !flag.starts_with("R=3"));
+        }
         flags.join(",")
     }
 

@@ -26,6 +26,12 @@ const PLACES: &[(&str, &str)] = &[
         "signs add to what outer directories name, and to what they add",
     ),
     ("crates/modules/src/apache/mod_alias.rs", "the redirects of the innermost directory come first"),
+    ("crates/modules/src/apache/mod_mime/mod.rs", "what a directory takes away goes after what it adds"),
+    ("crates/modules/src/apache/mod_env.rs", "`UnsetEnv` takes back what outer directories set"),
+    (
+        "crates/modules/src/apache/mod_access_compat.rs",
+        "a directory that has one of its directives inherits none of the others",
+    ),
     (
         "crates/modules/src/apache/mod_authz_core/mod.rs",
         "`AuthMerging` decides at each level what is inherited",

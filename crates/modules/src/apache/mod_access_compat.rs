@@ -43,7 +43,7 @@
 
 use crate::apache::mod_authz_core::REQUIRE;
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{environment, in_file, last, refusing, values, variables, wrong};
+use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -170,7 +170,14 @@ pub(crate) fn alternative(view: &View<'_>) -> Option<Rules> {
 
 /// Whether one of these rules and the requirements is enough.
 fn is_alternative(view: &View<'_>) -> bool {
-    last(view, &SATISFY).unwrap_or(false) && !values(view, &REQUIRE).is_empty()
+    let level = nearest(view);
+    let satisfy = level.and_then(|level| level.here(&SATISFY).last().map(|satisfy| *satisfy.value));
+    satisfy.unwrap_or(false) && !values(view, &REQUIRE).is_empty()
+}
+
+/// The innermost level that has one of these directives. As in Apache none of an outer level counts then.
+fn nearest<'v>(view: &View<'v>) -> Option<View<'v>> {
+    view.levels().find(|level| !level.here(&ORDER).is_empty() || !level.here(&SATISFY).is_empty())
 }
 
 /// The rules of a level. Without any, all clients pass.
@@ -196,7 +203,8 @@ impl Handler for Rules {
 
 impl Rules {
     fn of(view: &View<'_>) -> Option<Rules> {
-        let lines: Vec<Limited> = values(view, &ORDER);
+        let written = nearest(view)?.here(&ORDER);
+        let lines: Vec<Limited> = written.into_iter().map(|line| line.value.clone()).collect();
         let units = |(_, line): &Limited| match line {
             Line::Order(_) => 1,
             Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),

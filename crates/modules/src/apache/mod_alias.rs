@@ -167,12 +167,16 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let redirects = redirects(view);
     if last(view, &REDIRECT_RELATIVE) == Some(true) {
         builder.policy.redirects.absolute_redirect = false;
+        builder.keep(RelativeRedirects);
     }
     if !redirects.is_empty() {
         builder.handle(Phase::Precontent, Redirects { redirects });
     }
     Ok(())
 }
+
+/// Redirects to paths are sent as paths. As in Apache that to the slash of a directory is not.
+pub(crate) struct RelativeRedirects;
 
 struct Redirects {
     redirects: Arc<[Redirect]>,

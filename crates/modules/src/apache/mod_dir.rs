@@ -33,11 +33,11 @@ use crate::apache::mod_alias::status_of;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
-use crate::shared::apache::{in_file, last, variables, without_effect, wrong};
+use crate::shared::apache::{in_file, last, methods, variables, without_effect, wrong};
 use conf::{Arity, Diagnostic, value};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Spent, Step,
-    Template, View,
+    Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Spent, Step, Template,
+    View,
 };
 use http::Status;
 
@@ -187,6 +187,7 @@ impl Handler for WithoutSlash {
             return Step::Next;
         }
         match is_directory(exchange, &path, &Budget::of(exchange)) {
+            Ok(true) if !methods::is_fetched(exchange) => methods::answer_for_directory(exchange),
             Ok(true) => Step::Finish(Status::FORBIDDEN),
             Ok(false) => Step::Next,
             Err(spent) => Failure::from(spent).refuse(exchange),
@@ -201,7 +202,7 @@ struct Fallback {
 impl Handler for Fallback {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let path = fallback_for(&self.path, &exchange.request.path);
-        if exchange.request.path == path || index::is_lookup(exchange) {
+        if exchange.request.path == path || index::is_lookup(exchange) && !index::is_fallback(exchange) {
             return Step::Next;
         }
         let Ok(file) = exchange.path() else { return Step::Next };
@@ -211,7 +212,6 @@ impl Handler for Fallback {
             Ok(false) => return Step::Next,
             Err(spent) => return Failure::from(spent).refuse(exchange),
         }
-        let args = exchange.request.args.clone();
-        Step::Reroute(Reroute::Uri { path, args })
+        index::fall_back(exchange, path)
     }
 }

@@ -223,7 +223,7 @@ impl Condition {
                 let subject = attribute.of(exchange, budget)?;
                 find(pattern, &subject, &mut captures, budget)?.then_some((captures, subject))
             }
-            Test::Holds(expression) => expression.captures(exchange, budget)?,
+            Test::Holds(expression) => expression.captures(exchange, budget, None)?,
         };
         let Some((captures, subject)) = found else { return Ok(()) };
         let environment = of(exchange);

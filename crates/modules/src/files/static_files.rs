@@ -60,9 +60,11 @@
 //! ```
 
 use crate::apache::htaccess::HTACCESS;
+use crate::apache::mod_alias::RelativeRedirects;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::logging::error_log::logs_missing;
 use crate::shared::apache::methods;
+use crate::shared::apache::urls::own_url;
 use crate::shared::files;
 use conf::Diagnostic;
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
@@ -116,7 +118,10 @@ impl StaticFiles {
     fn serve(&self, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
         let opened = self.files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
         if opened.kind == Kind::Directory {
-            exchange.response.location = Some(with_slash(exchange).into());
+            let location = with_slash(exchange);
+            let is_full = exchange.scope.kept::<RelativeRedirects>().is_some();
+            let location = if is_full { own_url(exchange, &location) } else { location };
+            exchange.response.location = Some(location.into());
             return Err(Status::MOVED_PERMANENTLY);
         }
         if opened.kind != Kind::File {

@@ -1,9 +1,10 @@
 //! What is sent for a file or a directory: `Options`, `ForceType`.
 
-use crate::shared::apache::{in_all_files, in_file, values, without_effect, wrong};
+use crate::shared::apache::{in_all_files, in_file, last, values, without_effect, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, View};
+use http::TypesByExtension;
 use std::sync::Arc;
 
 /// `Options [+|-]OPTION …`
@@ -108,10 +109,14 @@ pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
     option(view, |options| options.indexes)
 }
 
+/// The types of extensions, where all files have another one.
+pub(crate) struct Unforced(pub(crate) Arc<TypesByExtension>);
+
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     let policy = &mut builder.policy;
-    if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
-        policy.types = Arc::default();
-        policy.default_type = Bytes::copy_from_slice(forced);
+    if let Some(forced) = last(view, &FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
+        let types = std::mem::take(&mut policy.types);
+        policy.default_type = Bytes::from(forced.into_vec());
+        builder.keep(Unforced(types));
     }
 }

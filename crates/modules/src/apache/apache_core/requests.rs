@@ -2,7 +2,7 @@
 
 use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{in_file, last, variables, wrong};
+use crate::shared::apache::{in_file, last, methods, variables, wrong};
 use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Phase, Reroute, ScopeBuilder, Spent, Step, View,
@@ -85,6 +85,9 @@ impl PathInfo {
         let Ok(file) = exchange.path() else { return Ok(Step::Next) };
         let end = variables::file_end(exchange, &file, budget)?;
         if end == file.len() {
+            return Ok(Step::Next);
+        }
+        if !methods::is_fetched(exchange) {
             return Ok(Step::Next);
         }
         if !self.is_accepted {

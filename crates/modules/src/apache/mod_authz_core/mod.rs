@@ -252,9 +252,9 @@ impl Required {
             Proof::User(user, groups) => (user, groups),
             Proof::Step(step) => return step,
         };
+        exchange.attach_own(User { name: user.clone(), kind: basic.kind() });
         if self.rules.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
             mod_auth_digest::confirm(exchange);
-            exchange.attach_own(User { name: user, kind: basic.kind() });
             return Step::Next;
         }
         let user = String::from_utf8_lossy(&user);

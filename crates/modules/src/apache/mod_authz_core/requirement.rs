@@ -187,6 +187,7 @@ impl Requirement {
             What::Variables(names) => of(names.iter().any(|name| environment::get(exchange, name).is_some())),
             What::Methods(names) => of(has_method(names, variables::method(exchange))),
             What::Expression(expression) => match expression.holds(exchange, &Budget::of(exchange)) {
+                Ok(false) if expression.names_user() => Verdict::NeedsUser,
                 Ok(holds) => of(holds),
                 // What takes too long denies, with "not", too.
                 Err(_) => return Verdict::Denied,

@@ -48,7 +48,8 @@ impl Change {
             }
             return Ok(());
         }
-        if apart.is_none() && self.apply_typed(exchange, &value, budget)? {
+        let is_type = self.name.eq_ignore_ascii_case("content-type");
+        if (apart.is_none() || is_type) && self.apply_typed(exchange, &value, budget)? {
             return Ok(());
         }
         self.make(apart.unwrap_or(&mut exchange.response.fields), &value, made, budget)
@@ -155,6 +156,15 @@ impl Change {
         let present = variables::response_field(exchange, &name);
         let given = match &self.action {
             Action::Unset => None,
+            // As in Apache the media type is not among the fields, from which it is made at the end.
+            Action::SetIfEmpty if name == "content-type" => Some(Bytes::copy_from_slice(value)),
+            Action::Append | Action::Merge | Action::Add if name == "content-type" && !present.is_empty() => {
+                return Ok(true);
+            }
+            Action::Merge if lists(&present, value) => return Ok(true),
+            Action::Append | Action::Merge if !present.is_empty() => {
+                Some([&present, value].join(&b", "[..]).into())
+            }
             Action::SetIfEmpty if !present.is_empty() => return Ok(true),
             Action::Nothing | Action::Echo(_) => return Ok(true),
             Action::Edit(..) if present.is_empty() => return Ok(true),

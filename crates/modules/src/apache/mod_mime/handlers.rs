@@ -1,7 +1,7 @@
 //! The handlers of files.
 
-use super::{ADD_HANDLER, Kind, Line, SET_HANDLER, of_path, said};
-use crate::shared::apache::values;
+use super::{Kind, Line, SET_HANDLER, lines, of_path, said};
+use crate::shared::apache::last;
 use contract::{Exchange, Handler, Step, View};
 use http::Status;
 use journal::Level;
@@ -19,8 +19,8 @@ pub(crate) struct Parsed {
 impl Parsed {
     /// What a level says; none if no file is such a page.
     pub(crate) fn of(view: &View<'_>) -> Option<Parsed> {
-        let set = view.get(&SET_HANDLER);
-        let lines = if set.is_some() { Vec::new() } else { values(view, &ADD_HANDLER) };
+        let set = last(view, &SET_HANDLER);
+        let lines = if set.is_some() { Vec::new() } else { lines(view) };
         let is_meant = |line: &Line| {
             line.kind == Kind::Handler
                 && line.value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(SERVER_PARSED))
@@ -47,7 +47,7 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// What a level says.
     pub(crate) fn of(view: &View<'_>) -> Chosen {
-        Chosen { lines: values(view, &ADD_HANDLER), set: view.get(&SET_HANDLER).cloned() }
+        Chosen { lines: lines(view), set: last(view, &SET_HANDLER) }
     }
 
     /// The handler of the file of a path. As in Apache, `SetHandler none` leaves the choice to the extensions.

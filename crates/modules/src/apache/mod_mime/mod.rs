@@ -30,10 +30,11 @@
 
 mod handlers;
 
+use crate::apache::apache_core::content::Unforced;
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_filter, mod_negotiation};
 use crate::gateway::{fastcgi, proxy};
-use crate::shared::apache::{in_all_files, in_file, last, values, wrong};
+use crate::shared::apache::{in_all_files, in_file, last, methods, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -197,7 +198,7 @@ fn extensions(args: &Args<'_>, from: usize) -> Vec<Box<[u8]>> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let lines = values(view, &ADD_TYPE);
+    let lines = lines(view);
     if lines.iter().any(|line| line.kind == Kind::Type) {
         let mut types = TypesByExtension::clone(&builder.policy.types);
         for line in lines.iter().filter(|line| line.kind == Kind::Type) {
@@ -206,7 +207,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
         builder.policy.types = Arc::new(types);
     }
-    let language = view.get(&DEFAULT_LANGUAGE).cloned();
+    let language = last(view, &DEFAULT_LANGUAGE);
     let matches = last(view, &MULTIVIEWS_MATCH).unwrap_or_default();
     if language.is_some() || !lines.is_empty() || !matches.is_empty() {
         let describes = lines.iter().any(|line| !matches!(line.kind, Kind::Type | Kind::Handler));
@@ -224,7 +225,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if view.get(&HTACCESS).copied().unwrap_or(false) {
         builder.filter(Typed);
     }
-    let set = view.get(&SET_HANDLER).cloned();
+    let set = last(view, &SET_HANDLER);
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
     if set.is_some() || !lines.is_empty() {
         let has_program =
@@ -232,6 +233,20 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.handle(Phase::Precontent, Handlers { chosen: Chosen { lines, set }, has_program });
     }
     Ok(())
+}
+
+/// The lines of all levels, the outermost first. As in Apache what a level takes away goes after what it adds.
+fn lines(view: &View<'_>) -> Vec<Line> {
+    let of = |level: &View<'_>| -> Vec<Line> {
+        let lines: Vec<Line> =
+            level.here(&ADD_TYPE).into_iter().map(|written| written.value.clone()).collect();
+        let (added, removed): (Vec<Line>, Vec<Line>) =
+            lines.into_iter().partition(|line| line.value.is_some());
+        [added, removed].concat()
+    };
+    let mut levels: Vec<Vec<Line>> = view.levels().map(|level| of(&level)).collect();
+    levels.reverse();
+    levels.concat()
 }
 
 /// What the last line for an extension says.
@@ -288,10 +303,12 @@ pub(crate) struct Description {
 pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
     let extensions = scope.kept::<Arc<Extensions>>();
     let lines = extensions.map_or(&[][..], |extensions| &extensions.lines);
+    let unforced = scope.kept::<Unforced>();
+    let types = unforced.map_or(&scope.policy.types, |unforced| &unforced.0);
     let mut description = Description::default();
     for extension in of_path(path) {
         let value = |kind| said(lines, kind, extension).and_then(|line| line.value.clone());
-        let of_type = scope.policy.types.of_path(&[b"/x.", extension].concat()).cloned();
+        let of_type = types.of_path(&[b"/x.", extension].concat()).cloned();
         let of_type = of_type.filter(|media_type| !media_type.is_empty());
         let (charset, encoding, language) =
             (value(Kind::Charset), value(Kind::Encoding), value(Kind::Language));
@@ -306,6 +323,9 @@ pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
         description.encodings.extend(encoding);
         description.languages.extend(language);
     }
+    if unforced.is_some() {
+        description.media_type = Some(scope.policy.default_type.clone());
+    }
     description
 }
 
@@ -314,16 +334,15 @@ struct Typed;
 
 impl Filter for Typed {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let path = &exchange.request.path;
-        if exchange.file.is_none() || of_path(path).nth(1).is_none() {
+        let Some(path) = methods::path_of_file(exchange).filter(|path| of_path(path).nth(1).is_some()) else {
             return body;
-        }
-        let by_name = Some(exchange.media_type(path)).filter(|media_type| !media_type.is_empty());
+        };
+        let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
         // A rule may have set another type.
         if exchange.response.content_type == by_name {
             let types = &exchange.scope.policy.types;
             let of = |extension: &[u8]| types.of_path(&[b"/x.", extension].concat()).cloned();
-            let found = of_path(path).filter_map(of).filter(|media_type| !media_type.is_empty()).last();
+            let found = of_path(&path).filter_map(of).filter(|media_type| !media_type.is_empty()).last();
             exchange.response.content_type = found.or(by_name);
         }
         body
@@ -335,10 +354,11 @@ struct Described(Arc<Extensions>);
 
 impl Filter for Described {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let path = exchange.request.path.clone();
+        let answered = methods::path_of_file(exchange);
+        let path = answered.clone().unwrap_or_else(|| exchange.request.path.clone());
         let Description { media_type, charset, encodings, mut languages, .. } =
             describe(&exchange.scope, &path);
-        if exchange.file.is_some() {
+        if answered.is_some() {
             languages.extend(self.0.language.clone().filter(|_| languages.is_empty()));
             let lists = [
                 (

@@ -293,7 +293,7 @@ impl Negotiation {
 pub(crate) fn missing(exchange: &Exchange) -> Result<Option<Missing>, Failure> {
     let path = &exchange.request.path;
     let Ok(file) = exchange.path() else { return Ok(None) };
-    if path.ends_with(b"/") || file.contains(&0) {
+    if file.contains(&0) {
         return Ok(None);
     }
     let budget = Budget::of(exchange);

@@ -80,7 +80,8 @@ impl Condition {
                 matched
             }
             Test::Expression(expression) => {
-                let captured = expression.captures(context.exchange, context.budget)?;
+                let file = context.path_info.map(|info| (context.filename, info));
+                let captured = expression.captures(context.exchange, context.budget, file)?;
                 let holds = captured.is_some();
                 // An expression without a pattern leaves what another condition captured.
                 let captured = captured.filter(|(_, subject)| !subject.is_empty() && !self.negated);

@@ -213,6 +213,10 @@ impl Run<'_> {
         if let Some((target, _)) = target {
             self.escapes = !rule.flags.no_escape;
             self.take(rule, target)?;
+            if rule.flags.pass_through && self.redirection.is_some() {
+                // For Apache the URL of a rule with "PT" is no path.
+                return Ok(Flow::End(Status::BAD_REQUEST));
+            }
         }
         let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through && self.changes;
         Ok(if ends { Flow::Last } else { Flow::Matched })
@@ -438,6 +442,14 @@ impl Run<'_> {
             match mod_dir::to_slash(self.exchange, &self.original.0, self.budget) {
                 Ok(Step::Next) => {}
                 Ok(step) => return step,
+                Err(spent) => return Failure::from(spent).refuse(self.exchange),
+            }
+        }
+        if index::is_fallback(self.exchange) {
+            // As in Apache only a file can be led elsewhere.
+            match variables::is_missing(self.exchange, &self.original.0, self.budget) {
+                Ok(true) => return Step::Finish(Status::NOT_FOUND),
+                Ok(false) => {}
                 Err(spent) => return Failure::from(spent).refuse(self.exchange),
             }
         }

@@ -1,16 +1,44 @@
 //! How Apache answers methods for files.
 
+use super::variables;
 use bytes::Bytes;
-use contract::{Body, Exchange, Step};
-use http::Status;
+use contract::{Body, Budget, Exchange, Step};
+use http::{Method, Status};
 
 /// The methods that files have.
 const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
 
 /// Answers a method other than GET, HEAD and POST.
 pub(crate) fn answer(exchange: &mut Exchange) -> Step {
-    let media_type = exchange.media_type(&exchange.request.path);
+    let path = without_info(exchange).unwrap_or_else(|| exchange.request.path.clone());
+    let media_type = exchange.media_type(&path);
+    exchange.attach_own(Answered(path));
     answer_with(exchange, media_type)
+}
+
+/// The path of the file that such an answer is about.
+struct Answered(Vec<u8>);
+
+/// The path of the file whose content, or whose methods, the response is about.
+pub(crate) fn path_of_file(exchange: &Exchange) -> Option<Vec<u8>> {
+    match exchange.file {
+        Some(_) => Some(exchange.request.path.clone()),
+        None if exchange.error.is_some() => None,
+        None => exchange.attached::<Answered>().map(|answered| answered.0.clone()),
+    }
+}
+
+/// The path of a request without what comes after that of the file.
+fn without_info(exchange: &Exchange) -> Option<Vec<u8>> {
+    let file = exchange.path().ok()?;
+    let end = variables::file_end(exchange, &file, &Budget::of(exchange)).ok()?;
+    let path = &exchange.request.path;
+    Some(path[..path.len().checked_sub(file.len() - end)?].to_vec())
+}
+
+/// Whether the method is one by which files are fetched.
+pub(crate) fn is_fetched(exchange: &Exchange) -> bool {
+    matches!(exchange.request.method, Method::Get | Method::Head | Method::Post)
 }
 
 /// As [`answer`], for a directory.

@@ -20,11 +20,18 @@ pub(super) struct Evaluation<'e> {
     budget: &'e Budget,
     /// What the last pattern captured, and out of what.
     captured: (Captures, Vec<u8>),
+    /// The path of the file and the path info, where rules have changed them.
+    file: Option<(&'e [u8], &'e [u8])>,
 }
 
 impl<'e> Evaluation<'e> {
     pub(super) fn new(exchange: &'e Exchange, budget: &'e Budget) -> Evaluation<'e> {
-        Evaluation { exchange, budget, captured: (Captures::default(), Vec::new()) }
+        Evaluation { exchange, budget, captured: (Captures::default(), Vec::new()), file: None }
+    }
+
+    /// The same, of a request whose file rules have changed.
+    pub(super) fn with_file(self, file: Option<(&'e [u8], &'e [u8])>) -> Evaluation<'e> {
+        Evaluation { file, ..self }
     }
 
     /// What the last pattern captured, and out of what.
@@ -140,6 +147,8 @@ impl<'e> Evaluation<'e> {
         Ok(match variable {
             Variable::Get(get) => get(exchange),
             Variable::Time(format) => variables::now(format),
+            Variable::Filename if let Some((path, _)) = self.file => path.to_vec(),
+            Variable::PathInfo if let Some((_, info)) = self.file => info.to_vec(),
             Variable::Filename => {
                 let path = path();
                 let end = variables::file_end(exchange, &path, self.budget)?;

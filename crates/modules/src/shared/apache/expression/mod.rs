@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Expression {
     root: Node,
+    /// Whether it asks for the name of the user.
+    names_user: bool,
 }
 
 /// A text with variables.
@@ -104,6 +106,9 @@ enum Function {
     Note,
 }
 
+/// The variable with the name of the user.
+const USER: &[u8] = b"{REMOTE_USER}";
+
 impl Expression {
     /// Reads the condition that some words of a directive are.
     ///
@@ -119,7 +124,14 @@ impl Expression {
             words => words.iter().map(quoted).collect::<Vec<_>>().join(&b' '),
         };
         let root = parse::condition(args, loading, &text)?;
-        Ok(Expression { root })
+        let upper = text.to_ascii_uppercase();
+        let names_user = upper.windows(USER.len()).any(|part| part == USER);
+        Ok(Expression { root, names_user })
+    }
+
+    /// Whether it asks for the name of the user.
+    pub(crate) fn names_user(&self) -> bool {
+        self.names_user
     }
 
     /// Whether it holds.
@@ -130,7 +142,8 @@ impl Expression {
         evaluate::Evaluation::new(exchange, budget).holds(&self.root)
     }
 
-    /// If it holds: what its last pattern captured, and out of what.
+    /// If it holds: what its last pattern captured, and out of what. The path of the file and the path info are given
+    /// where rules have changed them.
     ///
     /// # Errors
     /// As for [`Expression::holds`].
@@ -138,8 +151,9 @@ impl Expression {
         &self,
         exchange: &Exchange,
         budget: &Budget,
+        file: Option<(&[u8], &[u8])>,
     ) -> Result<Option<(Captures, Vec<u8>)>, Failure> {
-        let mut evaluation = evaluate::Evaluation::new(exchange, budget);
+        let mut evaluation = evaluate::Evaluation::new(exchange, budget).with_file(file);
         Ok(evaluation.holds(&self.root)?.then(|| evaluation.captured()))
     }
 }

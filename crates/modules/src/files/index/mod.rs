@@ -41,6 +41,8 @@
 //! HTTP/1.1 404 Not Found
 //! ```
 
+mod lookup;
+
 use crate::apache::apache_core::content;
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_dir, mod_negotiation};
@@ -51,15 +53,16 @@ use crate::shared::apache::{judging, methods};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, Rule, Scope,
-    ScopeBuilder, Step, Template, View, Written,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, Rule, ScopeBuilder,
+    Step, Template, View, Written,
 };
-use http::{Method, Status};
+use http::Status;
 use journal::Level;
+use lookup::{Asked, Search};
+pub(crate) use lookup::{end_lookup, fall_back, is_asked, is_fallback, is_let_in, is_lookup, refuse};
 use rustix::io::Errno;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Index files.
@@ -140,7 +143,9 @@ struct Name {
 
 impl Handler for Index {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if !(is_fetched(exchange) || self.takes_all_methods) || !exchange.request.path.ends_with(b"/") {
+        if !(methods::is_fetched(exchange) || self.takes_all_methods)
+            || !exchange.request.path.ends_with(b"/")
+        {
             return Step::Next;
         }
         let search = if self.is_overlaid { Search::of(exchange) } else { None };
@@ -173,107 +178,6 @@ impl Handler for Index {
     }
 }
 
-/// How far the search for an index came where `.htaccess` files count.
-#[derive(Default)]
-struct Search {
-    /// The path and the query of the directory.
-    directory: (Vec<u8>, Option<Vec<u8>>),
-    /// The settings of the directory.
-    scope: Option<Arc<Scope>>,
-    /// The path of the index that was found; empty when the request went elsewhere from there.
-    index: Vec<u8>,
-    /// The position of the name to try next.
-    next: usize,
-    /// Whether there is no further name.
-    is_last: bool,
-    /// The status that a file refused an index with.
-    refused: Cell<Option<Status>>,
-    /// Whether a refusal sent the request back to the directory.
-    is_back: Cell<bool>,
-}
-
-impl Search {
-    /// Whether the answer to the lookup of an index is that of the directory. As in Apache a redirect is, and the last
-    /// index may ask for a password.
-    fn ends_with(&self, status: Status) -> bool {
-        status.is_redirection() || status == Status::UNAUTHORIZED && self.is_last
-    }
-
-    /// The search that a refusal sent back to the directory.
-    fn of(exchange: &Exchange) -> Option<Rc<Search>> {
-        let search = exchange.attached::<Search>()?;
-        (search.is_back.get() && search.directory.0 == exchange.request.path).then_some(search)
-    }
-}
-
-/// An index that does not exist, while a subrequest finds out whether the rules refuse or redirect it.
-#[derive(Default)]
-struct Asked {
-    path: RefCell<Vec<u8>>,
-    /// The settings of the directory.
-    scope: RefCell<Option<Arc<Scope>>>,
-    /// The status that a rule answered with.
-    answered: Cell<Option<Status>>,
-}
-
-/// Whether the request asks about an index that does not exist. As in Apache it does not follow a rule that leads
-/// elsewhere.
-pub(crate) fn is_asked(exchange: &Exchange) -> bool {
-    asked(exchange).is_some()
-}
-
-fn asked(exchange: &Exchange) -> Option<Rc<Asked>> {
-    let asked = exchange.attached_to_all::<Asked>().filter(|_| exchange.subrequest)?;
-    let is_same = *asked.path.borrow() == exchange.request.path;
-    is_same.then_some(asked)
-}
-
-/// Whether the request is the lookup of an index, and has the settings that let its directory in. As in Apache they are
-/// not asked again.
-pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
-    let scope = match asked(exchange) {
-        Some(asked) => asked.scope.borrow().clone(),
-        None if is_lookup(exchange) => exchange.attached::<Search>().and_then(|search| search.scope.clone()),
-        None => None,
-    };
-    scope.is_some_and(|scope| Arc::ptr_eq(&scope, &exchange.scope))
-}
-
-/// Whether the request is the lookup of an index. In Apache that is a subrequest, for which some rules do not count.
-pub(crate) fn is_lookup(exchange: &Exchange) -> bool {
-    let search = exchange.attached::<Search>();
-    exchange.error.is_none() && search.is_some_and(|search| search.index == exchange.request.path)
-        || is_asked(exchange)
-}
-
-/// Notes that a rule sends the request elsewhere.
-pub(crate) fn end_lookup(exchange: &Exchange) {
-    if let Some(search) = exchange.attached::<Search>() {
-        let directory = search.directory.clone();
-        exchange.attach_own(Search { directory, ..Search::default() });
-    }
-}
-
-/// Refuses a request by a rule of a `.htaccess` file: if it is the lookup of an index, the next name is tried.
-pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
-    if let Some(asked) = asked(exchange) {
-        asked.answered.set(Some(status));
-        return Step::Finish(status);
-    }
-    match exchange.attached::<Search>() {
-        Some(search) if is_lookup(exchange) && !search.ends_with(status) => {
-            search.is_back.set(true);
-            // A directory all of whose indexes are missing is listed; one with a forbidden index is not.
-            if status != Status::NOT_FOUND {
-                search.refused.set(Some(status));
-            }
-            let (path, args) = search.directory.clone();
-            Step::Reroute(Reroute::Uri { path, args })
-        }
-        _ => Step::Finish(status),
-    }
-}
-
 /// What is at the name of an index.
 enum Named {
     /// The index.
@@ -288,7 +192,7 @@ impl Index {
         let named = match self.find(exchange, start) {
             Ok(Some(named)) => named,
             Ok(None) => return self.without(exchange, refused),
-            Err(Status::NOT_FOUND) if !is_fetched(exchange) => return methods::answer(exchange),
+            Err(Status::NOT_FOUND) if !methods::is_fetched(exchange) => return methods::answer(exchange),
             Err(status) => return Step::Finish(status),
         };
         let args = exchange.request.args.clone();
@@ -300,6 +204,7 @@ impl Index {
             is_last: position + 1 == self.names.len(),
             refused: Cell::new(refused),
             is_back: Cell::new(false),
+            is_fallback: false,
         };
         match named {
             Named::Missing(position, path) => {
@@ -313,12 +218,7 @@ impl Index {
                 }
                 Step::Await(judging::ask_with(path, args))
             }
-            Named::Index(_, path) if let Some(status) = self.redirect => {
-                let mut target = Vec::new();
-                escape_uri(&path, &mut target);
-                exchange.response.location = Some(own_url(exchange, &target).into());
-                Step::Finish(status)
-            }
+            Named::Index(_, path) if let Some(status) = self.redirect => redirect(exchange, &path, status),
             Named::Index(position, path) => {
                 if self.is_overlaid {
                     exchange.attach_own(search(path.clone(), position));
@@ -332,7 +232,7 @@ impl Index {
     }
 
     /// What happens to a directory without an index.
-    fn without(&self, exchange: &Exchange, refused: Option<Status>) -> Step {
+    fn without(&self, exchange: &mut Exchange, refused: Option<Status>) -> Step {
         match (refused, &self.fallback) {
             (Some(status), _) => Step::Finish(status),
             // As in Apache, `DirectoryIndex disabled` also disables the path for directories.
@@ -342,8 +242,10 @@ impl Index {
                 if path == exchange.request.path {
                     return Step::Next;
                 }
-                let args = exchange.request.args.clone();
-                Step::Reroute(Reroute::Uri { path, args })
+                match self.redirect {
+                    Some(status) => redirect(exchange, &path, status),
+                    None => fall_back(exchange, path),
+                }
             }
             _ => Step::Next,
         }
@@ -351,6 +253,10 @@ impl Index {
 
     /// The first name that has an index, or that the rules may refuse, and its URI.
     fn find(&self, exchange: &Exchange, start: usize) -> Result<Option<Named>, Status> {
+        if self.names.is_empty() {
+            let directory = files::map(exchange, &exchange.request.path)?;
+            self.check_directory(exchange, &directory, &directory)?;
+        }
         for (position, name) in self.names.iter().enumerate().skip(start) {
             let (name, place) = (name.text.evaluate(exchange), name.place);
             if name.starts_with(b"/") {
@@ -406,8 +312,12 @@ impl Index {
     }
 }
 
-fn is_fetched(exchange: &Exchange) -> bool {
-    matches!(exchange.request.method, Method::Get | Method::Head | Method::Post)
+/// Redirects a directory to its index.
+fn redirect(exchange: &mut Exchange, path: &[u8], status: Status) -> Step {
+    let mut target = Vec::new();
+    escape_uri(path, &mut target);
+    exchange.response.location = Some(own_url(exchange, &target).into());
+    Step::Finish(status)
 }
 
 fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {
