@@ -57,14 +57,36 @@ impl Span {
 pub struct Fields {
     arena: Vec<u8>,
     spans: Vec<Span>,
-    /// A bit for each length that names have or had, so that most names that are not there are known not to be.
-    lengths: u64,
-    /// A bit for each known name that is or was there, and for each that is there more than once.
-    known: u32,
-    repeated: u32,
+    names: Names,
     /// Whether lines in the arena are no fields any more.
     has_gaps: bool,
     before: Before,
+}
+
+/// What is known of the names of a list, so that most names that are not there need not be looked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Names {
+    /// A bit for each length that names have.
+    lengths: u64,
+    /// A bit for each known name that is there.
+    known: u32,
+    /// A bit for each known name that is there more than once.
+    repeated: u32,
+}
+
+impl Names {
+    fn of(spans: &[Span]) -> Names {
+        let mut names = Names::default();
+        spans.iter().for_each(|span| names.note(span));
+        names
+    }
+
+    #[inline]
+    fn note(&mut self, span: &Span) {
+        self.lengths |= length_bit(span.name_length as usize);
+        self.repeated |= self.known & span.known.bit();
+        self.known |= span.known.bit();
+    }
 }
 
 /// The usual lines at the start of the head that a list had before. Most heads of a connection have lines in common, and a
@@ -73,6 +95,7 @@ pub struct Fields {
 struct Before {
     arena: Vec<u8>,
     spans: Vec<Span>,
+    names: Names,
     /// How many fields at the start of the list that there is now came with usual lines ([`Fields::push_usual`]).
     usual: usize,
 }
@@ -128,17 +151,20 @@ impl Fields {
     /// Forgets all fields and keeps the memory.
     pub fn clear(&mut self) {
         let usual = std::mem::take(&mut self.before.usual);
-        if usual > 0 && self.arena.len() <= BEFORE_MAX {
-            let Before { arena, spans, .. } = &mut self.before;
+        if usual > 0 && self.arena.len() <= BEFORE_MAX && !self.has_gaps {
+            let Before { arena, spans, names, .. } = &mut self.before;
             std::mem::swap(&mut self.arena, arena);
             std::mem::swap(&mut self.spans, spans);
-            spans.truncate(usual);
-            arena.truncate(spans.last().map_or(0, |last| last.start as usize + last.length()));
+            *names = self.names;
+            if usual < spans.len() {
+                spans.truncate(usual);
+                arena.truncate(spans.last().map_or(0, |last| last.start as usize + last.length()));
+                *names = Names::of(spans);
+            }
         }
         self.arena.clear();
         self.spans.clear();
-        self.lengths = 0;
-        (self.known, self.repeated) = (0, 0);
+        self.names = Names::default();
         self.has_gaps = false;
     }
 
@@ -205,19 +231,16 @@ impl Fields {
             return 0;
         }
         let is_start = self.before.usual == self.spans.len();
-        let (mut at, mut was_same) = (0, false);
         let end = self.spans.len().saturating_add(most);
+        let taken = self.take_before(bytes, most);
+        let (mut at, mut was_same) = (taken, self.spans.is_empty());
         while self.spans.len() < end {
             let (place, rest) = (self.spans.len(), &bytes[at..]);
             if !was_same && let Some((same, length)) = self.before.rest(place, rest, end - place) {
                 let offset = narrow(start + at).wrapping_sub(same[0].start);
                 self.spans
                     .extend(same.iter().map(|span| Span { start: span.start.wrapping_add(offset), ..*span }));
-                for span in same {
-                    self.lengths |= length_bit(span.name_length as usize);
-                    self.repeated |= self.known & span.known.bit();
-                    self.known |= span.known.bit();
-                }
+                same.iter().for_each(|span| self.names.note(span));
                 at += length;
                 was_same = true;
                 continue;
@@ -231,11 +254,26 @@ impl Fields {
             self.note_span(start + at, (name_length, value_length), known);
             at += line_length(name_length, value_length);
         }
-        self.arena.extend_from_slice(&bytes[..at]);
+        self.arena.extend_from_slice(&bytes[taken..at]);
         if is_start {
             self.before.usual = self.spans.len();
         }
         at
+    }
+
+    /// Takes all lines of the list before into this one, which is empty, if these bytes begin with them and there are not
+    /// more than `most`. Gives their length.
+    #[inline]
+    fn take_before(&mut self, bytes: &[u8], most: usize) -> usize {
+        let Fields { arena, spans, names, before, .. } = self;
+        let is_same = arena.is_empty() && before.spans.len() <= most && bytes.starts_with(&before.arena);
+        if !is_same || before.arena.is_empty() {
+            return 0;
+        }
+        std::mem::swap(arena, &mut before.arena);
+        std::mem::swap(spans, &mut before.spans);
+        *names = before.names;
+        arena.len()
     }
 
     /// Takes note of the line that was appended to the arena.
@@ -259,26 +297,19 @@ impl Fields {
     #[inline]
     fn note_span(&mut self, start: usize, (name_length, value_length): (usize, usize), known: KnownName) {
         let (name_length, value_length) = (narrow(name_length), narrow(value_length));
-        self.spans.push(Span { start: narrow(start), name_length, value_length, known });
-        self.repeated |= self.known & known.bit();
-        self.known |= known.bit();
-        self.lengths |= length_bit(name_length as usize);
+        let span = Span { start: narrow(start), name_length, value_length, known };
+        self.names.note(&span);
+        self.spans.push(span);
     }
 
     /// Takes away every field of this name.
     pub fn remove(&mut self, name: &str) {
-        let Fields { arena, spans, lengths, has_gaps, known, repeated, before } = self;
-        if *lengths & length_bit(name.len()) != 0 {
+        let Fields { arena, spans, names, has_gaps, before } = self;
+        if names.lengths & length_bit(name.len()) != 0 {
             let count = spans.len();
             spans.retain(|span| !is_named(arena, span, name.as_bytes()));
             if spans.len() < count {
-                (*has_gaps, before.usual) = (true, 0);
-                // Of those that were repeated, one may be left.
-                (*known, *repeated) = (0, 0);
-                for span in &*spans {
-                    *repeated |= *known & span.known.bit();
-                    *known |= span.known.bit();
-                }
+                (*has_gaps, before.usual, *names) = (true, 0, Names::of(spans));
             }
         }
     }
@@ -292,7 +323,7 @@ impl Fields {
     /// The value of the first field of this name.
     #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        if self.lengths & length_bit(name.len()) == 0 { None } else { self.find(name.as_bytes()) }
+        if self.names.lengths & length_bit(name.len()) == 0 { None } else { self.find(name.as_bytes()) }
     }
 
     fn find(&self, name: &[u8]) -> Option<&[u8]> {
@@ -314,10 +345,10 @@ impl Fields {
     /// # Errors
     /// There are several.
     pub fn only(&self, name: KnownName) -> Result<Option<&[u8]>, Repeated> {
-        if self.repeated & name.bit() != 0 {
+        if self.names.repeated & name.bit() != 0 {
             return Err(Repeated);
         }
-        if self.known & name.bit() == 0 {
+        if self.names.known & name.bit() == 0 {
             return Ok(None);
         }
         Ok(self.spans.iter().find(|span| span.known == name).map(|span| self.value(span)))
@@ -325,7 +356,7 @@ impl Fields {
 
     /// The values of all fields of this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let spans = if self.lengths & length_bit(name.len()) == 0 { &[][..] } else { &self.spans };
+        let spans = if self.names.lengths & length_bit(name.len()) == 0 { &[][..] } else { &self.spans };
         let named = spans.iter().filter(move |span| self.has_name(span, name.as_bytes()));
         named.map(|span| self.value(span))
     }
@@ -546,11 +577,12 @@ mod tests {
 
     #[test]
     fn a_head_after_another_one_is_read_as_if_it_were_the_first() {
-        let heads: [&[u8]; 8] = [
+        let heads: [&[u8]; 9] = [
             b"Server: a\r\nDate: 1\r\nContent-Length: 10\r\n\r\n",
             b"Server: a\r\nDate: 1\r\nContent-Length: 10\r\n\r\n",
             b"Server: a\r\nDate: 2\r\nContent-Length: 100\r\nX: y\r\n\r\n",
             b"Date: 2\r\nServer: a\r\n\r\n",
+            b"Date: 2\r\nServer: a\r\nDate: 2\r\nServer: a\r\n\r\n",
             b"Server: a\r\nA_B: c\r\nDate: 1\r\n\r\n",
             b"Server: a\r\nA_B: c\r\nDate: 1\r\n\r\n",
             b"Server: a",
@@ -558,18 +590,24 @@ mod tests {
         ];
         for (first, second) in heads.iter().flat_map(|first| heads.iter().map(move |second| (first, second)))
         {
-            let (mut fields, mut fresh) = (Fields::new(), Fields::new());
-            fields.push_usual(first, 9);
-            if first.starts_with(b"Server: a\r\nA_B") {
-                // A line that is only usual here may be refused elsewhere.
-                fields.push(b"A_B", b"c").unwrap();
-            }
-            fields.clear();
-            assert!(fields.is_empty() && fields.get("Server").is_none());
-            fields.clear();
-            for most in [1, 9] {
-                assert_eq!(fields.push_usual(second, most), fresh.push_usual(second, most));
-                assert_eq!(format!("{fields:?}"), format!("{fresh:?}"));
+            for steps in [[1, 9], [9, 9]] {
+                let (mut fields, mut fresh) = (Fields::new(), Fields::new());
+                fields.push_usual(first, 9);
+                if first.starts_with(b"Server: a\r\nA_B") {
+                    // A line that is only usual here may be refused elsewhere.
+                    fields.push(b"A_B", b"c").unwrap();
+                }
+                if first.starts_with(b"Date: 2") {
+                    ["Date", "Server"].iter().for_each(|name| fields.remove(name));
+                    fields.push_usual(first, 9);
+                }
+                fields.clear();
+                assert!(fields.is_empty() && fields.get("Server").is_none());
+                fields.clear();
+                for most in steps {
+                    assert_eq!(fields.push_usual(second, most), fresh.push_usual(second, most));
+                    assert_eq!(format!("{fields:?}"), format!("{fresh:?}"));
+                }
             }
         }
     }
