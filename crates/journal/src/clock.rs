@@ -28,7 +28,11 @@ impl Time {
     /// The current time; during a [`Turn`] the time of its start.
     #[inline]
     pub fn now() -> Time {
-        TURN.get().unwrap_or_else(Time::read)
+        TURN.get().unwrap_or_else(|| {
+            // Taken apart, so that callers that need one field need not copy the others.
+            let Time { instant, uptime_ms, seconds, milliseconds } = Time::read();
+            Time { instant, uptime_ms, seconds, milliseconds }
+        })
     }
 
     #[cold]
