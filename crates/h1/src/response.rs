@@ -215,7 +215,8 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
     let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
     let has = |token: &str| has_token(fields, "Connection", token);
     // What most servers say needs no look at the list.
-    let is_usual = matches!(fields.only(KnownName::Connection), Ok(None | Some(b"keep-alive")));
+    let is_usual =
+        fields.only(KnownName::Connection).is_ok_and(|list| list.is_none_or(|list| list == b"keep-alive"));
     let wanted = match head.version {
         Version::Http11 => is_usual || !has("close"),
         _ => has("keep-alive"),

@@ -177,6 +177,18 @@ impl<D: Dialogue> Conversation<D> {
         }
     }
 
+    /// Waits for what a request needs that has no kept connection to a known server.
+    #[inline(never)]
+    fn poll_preparing(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
+        match self.state {
+            State::Certifying(_) => self.poll_certified(turn),
+            State::Resolving(_) => self.poll_resolved(turn),
+            State::Connecting(_) => self.poll_connect(turn),
+            State::Joining(_) => self.poll_join(turn),
+            State::Choosing | State::Asking | State::Answered | State::Failed(..) => Poll::Ready(()),
+        }
+    }
+
     /// Waits for the certificate that servers get.
     fn poll_certified(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
         let (State::Certifying(reading), Some(secured)) = (&mut self.state, &mut self.call.secured) else {
@@ -263,6 +275,7 @@ impl<D: Dialogue> Conversation<D> {
     }
 
     /// Begins to connect.
+    #[inline(never)]
     fn open(&self, lease: &Lease) -> Result<Transport, Failure> {
         let server = lease.server();
         let options = ConnectOptions { local: self.call.local, ..self.call.settings.socket };
@@ -422,6 +435,7 @@ impl<D: Dialogue> Conversation<D> {
     }
 
     /// Logs the failure of a server, and goes on to another one if that is allowed.
+    #[cold]
     fn fail(&mut self, turn: &mut Turn<'_, '_>, broken: Broken) {
         self.patience.moved();
         let Broken { mut lease, sent, is_stale, failure } = broken;
@@ -471,13 +485,10 @@ impl<D: Dialogue> Task for Conversation<D> {
     fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
         loop {
             match self.state {
-                State::Certifying(_) => ready!(self.poll_certified(turn)),
-                State::Resolving(_) => ready!(self.poll_resolved(turn)),
                 State::Choosing => self.choose(turn),
-                State::Connecting(_) => ready!(self.poll_connect(turn)),
-                State::Joining(_) => ready!(self.poll_join(turn)),
                 State::Asking => ready!(self.poll_asking(turn))?,
                 State::Answered | State::Failed(..) => return Poll::Ready(Ok(())),
+                _ => ready!(self.poll_preparing(turn)),
             }
         }
     }

@@ -93,8 +93,11 @@ impl Serving {
                     }
                     Stage::Over
                 }
-                Stage::Over => return Poll::Ready(self.end()),
+                Stage::Over => Stage::Over,
             };
+            if matches!(next, Stage::Over) {
+                return Poll::Ready(self.end());
+            }
             self.pooled.course.stage = next;
         }
     }

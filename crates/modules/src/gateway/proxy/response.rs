@@ -30,8 +30,8 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     let hidden = &proxy.settings.hidden;
     // What most servers list is dropped in any case.
     let has_list = match fields.only(KnownName::Connection) {
-        Ok(None | Some(b"keep-alive")) => false,
-        Ok(Some(list)) => !list.eq_ignore_ascii_case(b"keep-alive"),
+        Ok(None) => false,
+        Ok(Some(list)) => list != b"keep-alive" && !list.eq_ignore_ascii_case(b"keep-alive"),
         Err(Repeated) => true,
     };
     let mut counting = Counting::default();
@@ -40,11 +40,8 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
         if !counting.counts(kind) || kind == Kind::Own || hidden.has_field(kind, &field) {
             continue;
         }
-        if has_list && kind != Kind::Upgrade {
-            let is_listed = |token: &[u8]| field.name.eq_ignore_ascii_case(token);
-            if tokens(fields, "Connection").any(is_listed) {
-                continue;
-            }
+        if has_list && kind != Kind::Upgrade && is_listed(fields, &field) {
+            continue;
         }
         let response = &mut exchange.response;
         let pushed = match kind {
@@ -66,6 +63,12 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
     exchange.wire.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
     exchange.wire.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
+}
+
+/// Whether the answer says that a field concerns the connection only (RFC 9110, section 7.6.1).
+#[cold]
+fn is_listed(fields: &Fields, field: &Field<'_>) -> bool {
+    tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token))
 }
 
 /// Passes a field on that says where the client should go (`proxy_redirect`).
