@@ -1,6 +1,6 @@
 //! The head of a CGI response (RFC 3875, section 6).
 
-use http::{Fields, Status};
+use http::{Fields, KnownName, Status};
 use memchr::{memchr, memchr2};
 
 use crate::Error;
@@ -47,7 +47,7 @@ pub struct HeadParser {
 /// How much of a line an error shows.
 const SHOWN: usize = 256;
 
-const STATUS: &[u8] = b"Status";
+const STATUS: &str = "Status";
 
 impl HeadParser {
     /// A parser of a head of at most `limit` bytes, its blank line included (`fastcgi_buffer_size`).
@@ -61,6 +61,11 @@ impl HeadParser {
         HeadParser { line: Vec::new(), received: 0, limit, has_status: false, head }
     }
 
+    /// Changes how long the head may be, before anything of it was read.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Reads the next piece of standard output. Once the head is complete, returns it with the number of
     /// bytes of this piece that belong to it; the rest is content.
     ///
@@ -71,8 +76,9 @@ impl HeadParser {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
-            if let Some(length) = self.take_usual(rest) {
-                at += length;
+            let usual = self.take_usual(rest)?;
+            if usual > 0 {
+                at += usual;
                 continue;
             }
             let end = memchr(b'\n', rest).map(|length| length + 1);
@@ -88,17 +94,24 @@ impl HeadParser {
         Ok(None)
     }
 
-    /// Takes a whole line that is written as most are, and gives its length.
-    fn take_usual(&mut self, rest: &[u8]) -> Option<usize> {
-        if !self.line.is_empty()
-            || rest.get(..STATUS.len()).is_none_or(|start| start.eq_ignore_ascii_case(STATUS))
-        {
-            return None;
+    /// Takes whole lines that are written as most are, and gives their length.
+    fn take_usual(&mut self, rest: &[u8]) -> Result<usize, Error> {
+        if !self.line.is_empty() {
+            return Ok(0);
         }
         let fitting = &rest[..rest.len().min(self.limit - self.received)];
-        let length = self.head.fields.push_usual(fitting, 1);
+        let HeadParser { head: Head { status, reason, fields }, has_status, .. } = self;
+        let length = fields.push_usual(fitting, usize::MAX);
         self.received += length;
-        (length > 0).then_some(length)
+        if fields.only(KnownName::Status) != Ok(None) {
+            for value in fields.all(STATUS) {
+                let (code, words) = read_status(has_status, value)?;
+                *status = code;
+                reason.extend_from_slice(words);
+            }
+            fields.remove(STATUS);
+        }
+        Ok(length)
     }
 
     fn count(&mut self, length: usize) -> Result<(), Error> {
@@ -145,13 +158,10 @@ impl HeadParser {
             return Err(invalid(line, colon + 1 + at));
         }
         let value = value.trim_ascii();
-        if !name.eq_ignore_ascii_case(STATUS) {
+        if !name.eq_ignore_ascii_case(STATUS.as_bytes()) {
             return self.head.fields.push(name, value).map_err(|_| invalid(line, line.len()));
         }
-        if std::mem::replace(&mut self.has_status, true) {
-            return Err(Error::DuplicateStatus(shown(value)));
-        }
-        let (status, reason) = parse_status(value).ok_or_else(|| Error::InvalidStatus(shown(value)))?;
+        let (status, reason) = read_status(&mut self.has_status, value)?;
         self.head.status = status;
         self.head.reason.extend_from_slice(reason);
         Ok(())
@@ -163,6 +173,14 @@ impl HeadParser {
         }
         std::mem::take(&mut self.head)
     }
+}
+
+/// The code and the reason of a `Status`, which a head has once.
+fn read_status<'a>(has_status: &mut bool, value: &'a [u8]) -> Result<(Status, &'a [u8]), Error> {
+    if std::mem::replace(has_status, true) {
+        return Err(Error::DuplicateStatus(shown(value)));
+    }
+    parse_status(value).ok_or_else(|| Error::InvalidStatus(shown(value)))
 }
 
 /// A code of three digits, then nothing or a space and the reason. A code below 200 is of no final
@@ -229,18 +247,24 @@ mod tests {
             ("Status: 999", 999, ""),
             ("X: y", 200, ""),
         ] {
-            let head = head(&format!("{line}\n\n"));
-            assert_eq!((head.status.0, &*head.reason), (code, reason.as_bytes()), "{line}");
-            assert!(head.fields.get("Status").is_none());
+            for end in ["\n", "\r\n"] {
+                let head = head(&format!("A: b{end}{line}{end}C: d{end}{end}"));
+                assert_eq!((head.status.0, &*head.reason), (code, reason.as_bytes()), "{line}");
+                assert!(head.fields.get("Status").is_none() && head.fields.get("C") == Some(b"d"));
+            }
         }
         for status in ["abc", "99999", "4040 x", "404x", "40", "", "-04", "+404", "099", "101 Switching"] {
             let expected = format!("upstream sent invalid status \"{status}\"");
-            assert_eq!(error(&format!("Status: {status}\n\n")), expected);
+            for end in ["\n", "\r\n"] {
+                assert_eq!(error(&format!("Status: {status}{end}{end}")), expected);
+            }
         }
-        assert_eq!(
-            error("Status: 200\nStatus: 404 x\n\n"),
-            "upstream sent duplicate header line: \"Status: 404 x\""
-        );
+        for ends in [["\n", "\n"], ["\r\n", "\r\n"], ["\n", "\r\n"], ["\r\n", "\n"]] {
+            assert_eq!(
+                error(&format!("Status: 200{}A: b\r\nStatus: 404 x{}\r\n", ends[0], ends[1])),
+                "upstream sent duplicate header line: \"Status: 404 x\""
+            );
+        }
     }
 
     #[test]

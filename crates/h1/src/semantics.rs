@@ -153,6 +153,7 @@ pub fn find_host(head: &RequestHead, target: &mut Target) {
 }
 
 /// The `Host` field must be valid even where the target's host takes its place.
+#[inline]
 fn use_host(value: &[u8], target: &mut Target) -> Result<(), HeadError> {
     const INVALID: HeadError = HeadError::bad("client sent invalid host header");
     if target.host.is_empty() {
@@ -183,16 +184,8 @@ fn body_length(head: &RequestHead, found: &Found<'_>) -> Result<BodyLength, Head
     Ok(BodyLength::Chunked)
 }
 
-/// Digits only; a length must fit an offset in a file.
 fn parse_length(value: &[u8]) -> Result<u64, HeadError> {
-    let length = value.iter().try_fold(0i64, |length, &byte| {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit)
-    });
-    match length.map(u64::try_from) {
-        Some(Ok(length)) if !value.is_empty() => Ok(length),
-        _ => Err(HeadError::bad("client sent invalid \"Content-Length\" header")),
-    }
+    http::parse_number(value).ok_or_else(|| HeadError::bad("client sent invalid \"Content-Length\" header"))
 }
 
 fn check_method(head: &RequestHead, target: &Target, body: BodyLength) -> Result<(), HeadError> {

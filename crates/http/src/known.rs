@@ -32,6 +32,8 @@ pub enum KnownName {
     Refresh,
     /// `Server`
     Server,
+    /// `Status`, the field of CGI
+    Status,
     /// `TE`
     Te,
     /// `Transfer-Encoding`
@@ -51,6 +53,7 @@ impl KnownName {
             4 if is("Date") => KnownName::Date,
             4 if is("ETag") => KnownName::Etag,
             6 if is("Server") => KnownName::Server,
+            6 if is("Status") => KnownName::Status,
             7 if is("Upgrade") => KnownName::Upgrade,
             7 if is("Refresh") => KnownName::Refresh,
             7 if is("Expires") => KnownName::Expires,

@@ -29,7 +29,7 @@ pub use fields::{Field, Fields, InvalidField, Repeated, breaks_framing};
 pub use known::KnownName;
 pub use memo::{HeadMemo, HeadText, Places};
 pub use method::Method;
-pub use number::{write_hexadecimal, write_number};
+pub use number::{parse_number, write_hexadecimal, write_number};
 pub use request::RequestHead;
 pub use response::ResponseHead;
 pub use status::Status;

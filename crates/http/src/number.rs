@@ -13,6 +13,15 @@ pub fn write_number(number: u64, digits: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[start..]);
 }
 
+/// The number that these decimal digits say, as far as it fits an offset in a file.
+pub fn parse_number(digits: &[u8]) -> Option<u64> {
+    let number = digits.iter().try_fold(0i64, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    number.filter(|_| !digits.is_empty()).and_then(|number| u64::try_from(number).ok())
+}
+
 /// Appends a number in hexadecimal digits, in lower case.
 pub fn write_hexadecimal(number: u64, out: &mut Vec<u8>) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
@@ -21,7 +30,22 @@ pub fn write_hexadecimal(number: u64, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{write_hexadecimal, write_number};
+    use super::{parse_number, write_hexadecimal, write_number};
+
+    #[test]
+    fn numbers_that_fit_an_offset() {
+        for (text, number) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("9223372036854775807", Some(i64::MAX as u64)),
+            ("9223372036854775808", None),
+            ("", None),
+            ("+1", None),
+            ("1 ", None),
+        ] {
+            assert_eq!(parse_number(text.as_bytes()), number, "{text:?}");
+        }
+    }
 
     #[test]
     fn hexadecimal_digits() {

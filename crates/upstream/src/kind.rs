@@ -49,7 +49,7 @@ impl Kind {
             KnownName::Refresh => Kind::Refresh,
             KnownName::Server => Kind::Server,
             KnownName::Upgrade => Kind::Upgrade,
-            KnownName::Other => Kind::Other,
+            KnownName::Status | KnownName::Other => Kind::Other,
         }
     }
 

@@ -5,6 +5,7 @@ use super::response::announced;
 use bytes::Bytes;
 use fcgi::{Head, HeadParser};
 use http::Status;
+use memchr::memchr;
 use upstream::{Decoded, Dialogue, Failure, Remarks};
 use wire::Buffer;
 
@@ -27,7 +28,9 @@ pub(crate) struct Block {
     parser: HeadParser,
     /// The status of a line such as `HTTP/1.1 200 OK` in front of the fields; `None` before it is known whether
     /// there is one.
-    line: Option<Option<(Status, Vec<u8>)>>,
+    line: Option<Option<Status>>,
+    /// What follows the status in that line.
+    reason: Vec<u8>,
     pub(crate) head: Head,
     /// The length of the content, where the head announces it.
     pub(crate) length: Option<u64>,
@@ -45,6 +48,7 @@ impl Default for Block {
             asks_upgrade: false,
             parser: HeadParser::new(0),
             line: None,
+            reason: Vec::new(),
             head: Head::default(),
             length: None,
             rest: None,
@@ -65,26 +69,27 @@ impl Block {
             self.line = Some(None);
             return Ok(true);
         }
-        let end = bytes.iter().take(self.limit).position(|&byte| byte == b'\n');
-        let Some(end) = end else {
+        let Some(end) = memchr(b'\n', &bytes[..bytes.len().min(self.limit)]) else {
             let is_long = bytes.len() >= self.limit;
             return if is_long { Err(refused("upstream sent too big header")) } else { Ok(false) };
         };
         let text = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
-        let line = parse_line(text).ok_or_else(|| {
+        let (status, reason) = parse_line(text).ok_or_else(|| {
             let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
             refused(&format!("upstream sent invalid status line: \"{shown}\""))
         })?;
-        self.line = Some(Some(line));
-        self.parser = HeadParser::new(self.limit - (end + 1));
+        self.line = Some(Some(status));
+        self.reason.extend_from_slice(reason);
+        self.parser.set_limit(self.limit - (end + 1));
         input.consume(end + 1);
         Ok(true)
     }
 
     /// Takes a head that is whole.
     fn take(&mut self, mut head: Head) -> Result<Status, Failure> {
-        if let Some((status, reason)) = self.line.take().flatten() {
-            (head.status, head.reason) = (status, reason);
+        if let Some(status) = self.line.take().flatten() {
+            head.status = status;
+            std::mem::swap(&mut head.reason, &mut self.reason);
         }
         self.length = announced(&head.fields).map_err(|message| refused(&message))?;
         (self.rest, self.head) = (self.length, head);
@@ -102,7 +107,7 @@ impl Block {
 }
 
 /// The status of a line, and what follows it with the space that separates them.
-fn parse_line(line: &[u8]) -> Option<(Status, Vec<u8>)> {
+fn parse_line(line: &[u8]) -> Option<(Status, &[u8])> {
     let rest = line.strip_prefix(b"HTTP/")?;
     let (version, rest) = rest.split_at(rest.iter().position(|&byte| byte == b' ')?);
     let dot = version.iter().position(|&byte| byte == b'.')?;
@@ -116,22 +121,26 @@ fn parse_line(line: &[u8]) -> Option<(Status, Vec<u8>)> {
     }
     let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     let is_text = reason.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control());
-    (code >= 100 && is_text).then(|| (Status(code), reason.to_vec()))
+    (code >= 100 && is_text).then_some((Status(code), reason))
 }
 
 impl Dialogue for Block {
     fn clear(&mut self) {
-        let request = std::mem::take(&mut self.request);
-        let media_type = std::mem::take(&mut self.media_type);
-        *self = Block { media_type, ..Block::default() };
-        if request.capacity() <= KEPT_TEXT {
-            self.request = request;
-            self.request.clear();
+        // What the next request sets again in any case stays: the settings and the parser.
+        let Block { request, line, reason, head, length, rest, .. } = self;
+        if request.capacity() > KEPT_TEXT {
+            *request = Vec::new();
         }
+        request.clear();
+        reason.clear();
+        head.clear();
+        (*line, *length, *rest) = (None, None, None);
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
-        (self.parser, self.line) = (HeadParser::new(self.limit), None);
+        self.parser = HeadParser::reusing(std::mem::take(&mut self.head), self.limit);
+        self.line = None;
+        self.reason.clear();
         out.extend_from_slice(&self.request);
     }
 
@@ -172,7 +181,7 @@ impl Dialogue for Block {
         let bytes = Bytes::copy_from_slice(&there[..fitting]);
         input.consume(fitting);
         self.rest = self.rest.map(|rest| rest - fitting as u64);
-        Ok(Decoded::Data(bytes))
+        Ok(if self.rest == Some(0) { Decoded::Last(bytes) } else { Decoded::Data(bytes) })
     }
 
     fn ends_with_connection(&self) -> bool {
@@ -198,9 +207,16 @@ mod tests {
 
     /// The status, the words after it and the content of an answer that comes in these pieces, then how it ends.
     fn read(pieces: &[&str]) -> Result<(u16, String, String, &'static str), String> {
+        let mut block = Block { limit: 100, ..Block::default() };
+        let answer = read_by(&mut block, pieces);
+        block.clear();
+        assert_eq!(read_by(&mut block, pieces), answer, "nothing is left of the first answer");
+        answer
+    }
+
+    fn read_by(block: &mut Block, pieces: &[&str]) -> Result<(u16, String, String, &'static str), String> {
         let exchange = Site::location("").get("/");
         let remarks = Remarks::new(&exchange, &String::new);
-        let mut block = Block { limit: 100, ..Block::default() };
         block.begin(&mut Vec::new());
         let (mut input, mut status, mut content, mut end) = (Buffer::default(), None, String::new(), "more");
         for piece in pieces {
@@ -212,7 +228,10 @@ mod tests {
                 match block.read_content(&mut input, &remarks)? {
                     Decoded::Data(bytes) => content += &String::from_utf8_lossy(&bytes),
                     Decoded::More => break,
-                    Decoded::End | Decoded::Last(_) => {
+                    ended => {
+                        if let Decoded::Last(bytes) = ended {
+                            content += &String::from_utf8_lossy(&bytes);
+                        }
                         end = "end";
                         break;
                     }

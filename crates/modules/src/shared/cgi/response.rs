@@ -4,7 +4,7 @@ use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use fcgi::Head;
-use http::{Fields, Method};
+use http::{Fields, KnownName, Method, Repeated, parse_number};
 use upstream::{Kind, Settings};
 
 /// The answer of an application.
@@ -21,26 +21,26 @@ pub(crate) struct Answer<'a> {
 /// # Errors
 /// A message for the error log: an invalid length, two lengths, or a length with a transfer coding.
 pub(crate) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
-    let mut lengths = fields.all("Content-Length");
-    let Some(written) = lengths.next() else { return Ok(None) };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    if let Some(second) = lengths.next() {
-        let (first, second) = (text(written), text(second));
-        return Err(format!(
-            "upstream sent duplicate header line: \"Content-Length: {second}\", previous value: \
-             \"Content-Length: {first}\""
-        ));
-    }
-    if fields.get("Transfer-Encoding").is_some() {
+    let written = match fields.only(KnownName::ContentLength) {
+        Ok(None) => return Ok(None),
+        Ok(Some(written)) => written,
+        Err(Repeated) => {
+            let texts: Vec<_> = fields.all("Content-Length").take(2).map(text).collect();
+            return Err(format!(
+                "upstream sent duplicate header line: \"Content-Length: {}\", previous value: \
+                 \"Content-Length: {}\"",
+                texts[1], texts[0]
+            ));
+        }
+    };
+    if fields.only(KnownName::TransferEncoding) != Ok(None) {
         let message = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
         return Err(message.to_owned());
     }
-    let digits = std::str::from_utf8(written).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-    let length =
-        digits.and_then(|digits| digits.parse::<u64>().ok()).filter(|&length| length <= i64::MAX as u64);
     let invalid =
         || format!("upstream sent invalid \"Content-Length\" header: \"Content-Length: {}\"", text(written));
-    length.map(Some).ok_or_else(invalid)
+    parse_number(written).map(Some).ok_or_else(invalid)
 }
 
 /// Sets status, headers and length of the response from the answer, and from `fields`, which are the answer's headers as
