@@ -353,6 +353,7 @@ impl Exchange {
     }
 
     /// Attaches as [`Exchange::attach_own`] does what has its memory already.
+    #[inline]
     pub fn attach_own_shared<T: 'static>(&self, value: Rc<T>) {
         self.own.borrow_mut().push(value);
     }

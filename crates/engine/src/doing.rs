@@ -42,6 +42,7 @@ pub(crate) struct Passed;
 
 impl Doing {
     /// Begins work on behalf of a flow that is so many subrequests deep.
+    #[inline]
     pub(crate) fn start(work: Work, flow: &mut Flow, depth: u32, end: &mut dyn End) -> Doing {
         let explains = end.explains();
         match work {

@@ -147,6 +147,7 @@ pub(crate) fn leave(parent: &Flow, wanted: Vec<Subrequest>, depth: u32) -> Resul
 }
 
 /// Gives the detached requests that subrequests left to the sender of the request.
+#[inline]
 pub(crate) fn hand_over(exchange: &Exchange, is_over: bool, end: &mut dyn End) {
     let Some(shared) = exchange.attached_to_all::<Subrequests>() else { return };
     let left = match is_over {

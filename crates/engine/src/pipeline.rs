@@ -97,6 +97,7 @@ impl Flow {
     }
 
     /// Sets a request on its way that has none after it.
+    #[inline]
     pub fn start(&mut self, server: &Arc<Server>) {
         point(&mut self.server, server);
         point(&mut self.exchange.server_name, &server.name);

@@ -288,6 +288,7 @@ pub(super) fn poll_flush(
 }
 
 /// Sends until all has left, or until there is room.
+#[inline]
 fn poll_sent(
     cx: &mut Context<'_>,
     exchange: &mut Exchange,

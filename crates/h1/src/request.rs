@@ -202,6 +202,7 @@ impl HeadParser {
     }
 
     /// The next line with its LF, if it is there wholly.
+    #[inline]
     fn next_line<'a>(&mut self, input: &'a [u8], limits: &HeadLimits) -> Result<Option<&'a [u8]>, TooLong> {
         let rest = input.get(self.scanned..).unwrap_or_default();
         let Some(at) = memchr(b'\n', rest) else {

@@ -193,6 +193,7 @@ pub struct ReceivedFraming {
 ///
 /// # Errors
 /// Two lengths, a length with chunks, an invalid length, an unknown coding.
+#[inline]
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
     let fields = &head.fields;
     let (announced, coding) =
@@ -228,6 +229,7 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
 ///
 /// # Errors
 /// There are two, or it is no number.
+#[inline]
 pub fn announced_length(fields: &Fields) -> Result<Option<u64>, ResponseError> {
     single(fields, KnownName::ContentLength, "Content-Length")?.map(parse_length).transpose()
 }

@@ -344,6 +344,7 @@ impl Fields {
     ///
     /// # Errors
     /// There are several.
+    #[inline]
     pub fn only(&self, name: KnownName) -> Result<Option<&[u8]>, Repeated> {
         if self.names.repeated & name.bit() != 0 {
             return Err(Repeated);

@@ -148,6 +148,7 @@ impl Wake for MemberWaker {
         self.wake_by_ref();
     }
 
+    #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
         // Only the first wake-up since the last poll queues the member. `AcqRel` pairs with the swap in `poll_member`.
         if !self.is_queued.swap(true, Ordering::AcqRel) {

@@ -206,6 +206,7 @@ impl Prefixes {
         Prefixes { entries, beginnings }
     }
 
+    #[inline]
     fn longest(&self, path: &[u8]) -> Option<&Arc<Location>> {
         if self.entries.is_empty() {
             return None;

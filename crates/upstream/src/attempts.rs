@@ -76,6 +76,7 @@ impl Attempts {
     }
 
     /// Adds an attempt.
+    #[inline]
     pub fn begin(&self, address: &Arc<str>, redirected: bool) {
         let attempt = Attempt { address: Arc::clone(address), redirected, ..Attempt::default() };
         self.0.list.borrow_mut().push(attempt);
@@ -99,6 +100,7 @@ impl Attempts {
     }
 
     /// Keeps the fields of the last response; leaves other ones, which count for nothing.
+    #[inline]
     pub fn set_fields(&self, fields: &mut Fields) -> Rc<Fields> {
         let mut known = self.0.fields.borrow_mut();
         match Rc::get_mut(&mut known) {

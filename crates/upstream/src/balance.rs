@@ -30,6 +30,7 @@ impl Choice {
     }
 
     /// Begins anew, with the memory of a choice that was made.
+    #[inline]
     pub(crate) fn renew(&mut self, group: &Arc<Group>, key: Vec<u8>, limit: usize) {
         if !Arc::ptr_eq(&self.group, group) {
             self.group = Arc::clone(group);

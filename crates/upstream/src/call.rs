@@ -82,6 +82,7 @@ impl Call {
     }
 
     /// Forgets the request.
+    #[inline]
     pub(crate) fn clear(&mut self) {
         if self.uri.capacity() > KEPT_TEXT {
             self.uri = Vec::new();

@@ -345,6 +345,7 @@ impl<D: Dialogue> Conversation<D> {
         Poll::Ready(())
     }
 
+    #[inline]
     fn ask(&mut self, link: Link, lease: Lease, clock: Clock) {
         self.patience.moved();
         let line = self.line.insert(Line::new(link, lease, clock));

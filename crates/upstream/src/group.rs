@@ -125,6 +125,7 @@ impl Group {
     }
 
     /// What the servers of a request are chosen by.
+    #[inline]
     pub fn key(&self, exchange: &Exchange) -> Vec<u8> {
         self.method.key(exchange)
     }

@@ -92,6 +92,7 @@ pub(crate) enum Sent {
 
 impl Line {
     /// A connection that stands.
+    #[inline]
     pub(crate) fn new(link: Link, lease: Lease, clock: Clock) -> Line {
         let elapsed = clock.elapsed();
         clock.note(|attempt| attempt.connect_time = Some(elapsed));
@@ -268,6 +269,7 @@ impl Line {
     }
 
     /// Reads once and appends to the input, with room for at least so many bytes, and returns how many came; 0 at the end.
+    #[inline]
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

@@ -27,6 +27,7 @@ impl Patience {
     ///
     /// # Errors
     /// The thread has no timers.
+    #[inline]
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, wait: Wait, limit: Duration) -> Poll<io::Result<()>> {
         let timer = match &self.timer {
             Some(timer) => timer,

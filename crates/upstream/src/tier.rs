@@ -286,6 +286,7 @@ impl Tier {
         self.servers.iter().zip(&*states).map(figures).collect()
     }
 
+    #[inline]
     fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
         if self.heir.get().is_some() {
             return false;

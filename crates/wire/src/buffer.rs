@@ -147,6 +147,7 @@ impl Buffer {
         }
     }
 
+    #[inline]
     fn give_back(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         (self.used, self.filled) = (0, 0);
@@ -182,6 +183,7 @@ impl Buffer {
         polled
     }
 
+    #[inline]
     fn borrow(&mut self, place: usize) {
         if self.bytes.capacity() == 0 {
             // Memory of the other kind is no substitute: each of the two would become the other in turn, and be filled with

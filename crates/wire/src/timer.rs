@@ -240,6 +240,7 @@ impl Timer {
     }
 
     /// Sets the timer and waits for it: the task is woken when it is due.
+    #[inline]
     pub fn start(&self, cx: &mut Context<'_>, delay: Duration) {
         let mut wheel = self.timers.wheel.borrow_mut();
         self.set_in(&mut wheel, delay);
@@ -268,6 +269,7 @@ impl Timer {
     }
 
     /// Ready when the timer is due; else the task is woken then, or by [`Timers::wake_all`].
+    #[inline]
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut wheel = self.timers.wheel.borrow_mut();
         if wheel.entries[self.index].deadline.is_some_and(|deadline| deadline <= wheel.age_ms()) {

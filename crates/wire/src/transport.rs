@@ -92,6 +92,7 @@ impl Transport {
 
     /// Pending while nothing arrived that was not read yet. The task is woken when that changes. Messages of TLS that
     /// concern the connection alone, such as tickets, do not count. A part of a record counts: nothing is known of it.
+    #[inline]
     pub fn poll_stirred(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Transport::Plain(stream) => stream.poll_stirred(cx),

@@ -449,6 +449,7 @@ pub(crate) fn hints(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
 }
 
 /// An answer's own words for its status, unless an `error_page` has given it another one: that has its own words.
+#[inline]
 pub(crate) fn reason(
     exchange: &Exchange,
     status: Status,
@@ -495,6 +496,7 @@ fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields)
 }
 
 /// The step of a status whose place an `error_page` takes.
+#[inline]
 fn intercept(settings: &Settings, exchange: &mut Exchange, status: Status, fields: &Fields) -> Option<Step> {
     let pages = &exchange.scope.policy.error_pages;
     if !settings.intercept_errors

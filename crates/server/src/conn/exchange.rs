@@ -269,6 +269,7 @@ fn find_server(client: &ClientConnection, pooled: &mut PooledRequest, read: Read
 }
 
 /// Gives a request what its target was taken apart into, whose memory changes places with that of the request.
+#[inline]
 pub(crate) fn fill(request: &mut Request, target: &mut Target, body: BodyLength) {
     request.method = request.head.method();
     if !target.path.is_empty() {

@@ -380,6 +380,7 @@ impl ClientConnection {
     }
 
     /// The server whose settings count until the host is known: the one that the handshake chose, if any did.
+    #[inline]
     fn default_server(&self) -> &Arc<Server> {
         self.named.as_ref().unwrap_or(self.hosts().default_server())
     }

@@ -19,11 +19,13 @@ struct Home {
 
 impl ClientConnection {
     /// Whether the connection closes after the next response, or soon if it is idle.
+    #[inline]
     pub(super) fn is_leaving(&self) -> bool {
         self.thread().draining.get() || (!self.serving.is_current() && self.home().is_none())
     }
 
     /// Moves the connection to the current configuration, if it belongs there and is between two requests.
+    #[inline]
     pub(super) fn adopt_current_site(&mut self) {
         let is_between = self.started.is_none() && self.start.is_none() && !self.awaits_proxy_header;
         if !self.serving.is_current()
@@ -37,6 +39,7 @@ impl ClientConnection {
         }
     }
 
+    #[cold]
     fn home(&self) -> Option<Home> {
         let serving = self.thread().serving();
         if serving.drains() {
