@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::mutation::Dice;
 
 /// Directories from this seed on also have the parts of [`wider`].
-const WIDE: u64 = 1_000_000;
+pub const WIDE: u64 = 1_000_000;
 
 /// The file of a directory, and requests to it.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod includes;
 mod indexes;
 mod limits;
 mod listings;
+mod lookups;
 mod modules;
 mod more_products;
 mod negotiation;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tests::apache::{self, Apache, have_apache};
 use tests::binary::Server;
 use tests::client;
-use tests::htaccess_grammar::{FILES, Folder, generate, wider};
+use tests::htaccess_grammar::{FILES, Folder, WIDE, generate, wider};
 use tests::site::Site;
 
 use super::{aged, shown, site};
@@ -27,7 +27,15 @@ fn are_carried_out_alike() {
         return;
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (runs, first) = (number("FOLDERS").unwrap_or(RUNS), number("FOLDER_SEED").unwrap_or(0));
+    let runs = number("FOLDERS").unwrap_or(RUNS);
+    match number("FOLDER_SEED") {
+        Some(first) => agree_from(first, runs),
+        None => [0, WIDE].into_iter().for_each(|first| agree_from(first, runs)),
+    }
+}
+
+/// Has both servers answer the requests to so many directories.
+fn agree_from(first: u64, runs: u64) {
     let (mut report, mut differing) = (String::new(), 0);
     for begin in (first..first + runs).step_by(usize::try_from(TOGETHER).unwrap()) {
         let seeds = begin..(begin + TOGETHER).min(first + runs);

@@ -39,7 +39,7 @@ use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Spent, Step, Template,
     View,
 };
-use http::Status;
+use http::{Method, Status};
 
 /// Which file answers for a directory.
 pub static MODULE: Module = Module {
@@ -188,6 +188,7 @@ impl Handler for WithoutSlash {
         }
         match is_directory(exchange, &path, &Budget::of(exchange)) {
             Ok(true) if !methods::is_fetched(exchange) => methods::answer_for_directory(exchange),
+            Ok(true) if exchange.request.method == Method::Post => Step::Finish(Status::NOT_FOUND),
             Ok(true) => Step::Finish(Status::FORBIDDEN),
             Ok(false) => Step::Next,
             Err(spent) => Failure::from(spent).refuse(exchange),
@@ -202,7 +203,13 @@ struct Fallback {
 impl Handler for Fallback {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let path = fallback_for(&self.path, &exchange.request.path);
-        if exchange.request.path == path || index::is_lookup(exchange) && !index::is_fallback(exchange) {
+        let is_fallback = index::is_fallback(exchange);
+        if index::is_lookup(exchange) && !is_fallback {
+            return Step::Next;
+        }
+        // In Apache the search for a relative path has no end then.
+        let has_end = self.path.starts_with(b"/") || !is_fallback;
+        if exchange.request.path == path && has_end {
             return Step::Next;
         }
         let Ok(file) = exchange.path() else { return Step::Next };
@@ -212,6 +219,9 @@ impl Handler for Fallback {
             Ok(false) => return Step::Next,
             Err(spent) => return Failure::from(spent).refuse(exchange),
         }
-        index::fall_back(exchange, path)
+        match exchange.request.path == path {
+            true => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            false => index::fall_back(exchange, path),
+        }
     }
 }

@@ -158,10 +158,11 @@ impl Handler for Late {
     }
 }
 
-/// Sets variables.
+/// Sets variables. As in Apache what `SetEnvIf` and rules have set stays.
 pub(crate) fn apply(exchange: &Exchange, settings: &[Variable], budget: &Budget) -> Result<(), Failure> {
     let environment = of(exchange);
-    for (name, value) in settings {
+    let is_new: Vec<bool> = settings.iter().map(|(name, _)| !environment.has(name)).collect();
+    for ((name, value), _) in settings.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
         budget.step(0)?;
         environment.set(name, value)?;
     }

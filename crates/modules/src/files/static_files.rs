@@ -118,7 +118,7 @@ impl StaticFiles {
     fn serve(&self, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
         let opened = self.files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
         if opened.kind == Kind::Directory {
-            let location = with_slash(exchange);
+            let location = with_slash(exchange, &exchange.request.path);
             let is_full = exchange.scope.kept::<RelativeRedirects>().is_some();
             let location = if is_full { own_url(exchange, &location) } else { location };
             exchange.response.location = Some(location.into());
@@ -151,9 +151,10 @@ fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {
     status
 }
 
-fn with_slash(exchange: &Exchange) -> Vec<u8> {
+/// The path of a directory with its slash, and the query of the request.
+pub(crate) fn with_slash(exchange: &Exchange, path: &[u8]) -> Vec<u8> {
     let mut location = Vec::new();
-    escape::path(&exchange.request.path, &mut location);
+    escape::path(path, &mut location);
     location.push(b'/');
     if let Some(args) = exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
         location.push(b'?');

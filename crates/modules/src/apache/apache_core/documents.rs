@@ -40,6 +40,10 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
     if replacement.eq_ignore_ascii_case(b"default") {
         return Ok(Document { status, page: None });
     }
+    if status == Status::UNAUTHORIZED && is_url(&replacement) {
+        // As in Apache it has no effect: a redirect could not ask for a password.
+        return Ok(Document { status: Status(0), page: None });
+    }
     // Otherwise it is a path or a URL.
     let is_page_text = !replacement.starts_with(b"/") && !is_url(&replacement);
     let expression = Arc::new(Text::parse(args, loading, &replacement)?);

@@ -253,7 +253,8 @@ impl Required {
             Proof::Step(step) => return step,
         };
         exchange.attach_own(User { name: user.clone(), kind: basic.kind() });
-        if self.rules.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
+        let verdict = self.rules.judge(&Asker { exchange, user: Some((&user, &groups)) });
+        if verdict == Some(Verdict::Granted) {
             mod_auth_digest::confirm(exchange);
             return Step::Next;
         }
@@ -262,7 +263,7 @@ impl Required {
             Level::Error,
             &format!("user \"{user}\" does not meet the requirements of a .htaccess file"),
         );
-        match self.sends_forbidden {
+        match self.sends_forbidden && verdict != Some(Verdict::NeedsUser) {
             true => refusing::refuse(exchange, Status::FORBIDDEN),
             false => basic.challenge(exchange),
         }

@@ -177,7 +177,13 @@ impl Change {
         match name.as_str() {
             "content-type" => response.content_type = given,
             "etag" => response.etag = given,
-            "location" => response.location = given.map(|target| Box::from(&*target)),
+            "location" => {
+                // As a field it is sent as it is: a path is made no URL.
+                response.location = None;
+                response.fields.remove("location");
+                // The value was checked.
+                let _ = given.map(|target| response.fields.push(b"Location", &target));
+            }
             "last-modified" => response.last_modified = given.and_then(|text| http::parse_date(&text)),
             _ if given.is_none() => response.accept_ranges = false,
             _ => return Ok(false),

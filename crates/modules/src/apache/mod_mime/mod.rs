@@ -28,21 +28,21 @@
 //! a page
 //! ```
 
+mod filters;
 mod handlers;
 
 use crate::apache::apache_core::content::Unforced;
 use crate::apache::htaccess::HTACCESS;
-use crate::apache::{mod_filter, mod_negotiation};
+use crate::apache::mod_filter;
 use crate::gateway::{fastcgi, proxy};
-use crate::shared::apache::{in_all_files, in_file, last, methods, wrong};
+use crate::shared::apache::{in_all_files, in_file, last, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
-use contract::{
-    Args, Body, Directive, Exchange, Filter, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, View,
-};
+use contract::{Args, Directive, Exchange, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, View};
 use http::TypesByExtension;
 use std::sync::Arc;
 
+use filters::{Described, Typed};
 use handlers::Handlers;
 pub(crate) use handlers::{Chosen, Parsed};
 
@@ -217,9 +217,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             false => Vec::new(),
         };
         let extensions = Arc::new(Extensions { lines: lines.clone(), language, matches, filtered });
-        builder.keep(Arc::clone(&extensions));
+        builder.keep(extensions);
         if describes {
-            builder.filter(Described(extensions));
+            builder.filter(Described);
         }
     }
     if view.get(&HTACCESS).copied().unwrap_or(false) {
@@ -235,13 +235,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// The lines of all levels, the outermost first. As in Apache what a level takes away goes after what it adds.
+/// The lines of all levels, the outermost first. As in Apache what a level takes away goes after what it adds,
+/// except types.
 fn lines(view: &View<'_>) -> Vec<Line> {
     let of = |level: &View<'_>| -> Vec<Line> {
         let lines: Vec<Line> =
             level.here(&ADD_TYPE).into_iter().map(|written| written.value.clone()).collect();
         let (added, removed): (Vec<Line>, Vec<Line>) =
-            lines.into_iter().partition(|line| line.value.is_some());
+            lines.into_iter().partition(|line| line.kind == Kind::Type || line.value.is_some());
         [added, removed].concat()
     };
     let mut levels: Vec<Vec<Line>> = view.levels().map(|level| of(&level)).collect();
@@ -323,65 +324,15 @@ pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
         description.encodings.extend(encoding);
         description.languages.extend(language);
     }
+    if description.languages.is_empty() {
+        description.languages.extend(extensions.and_then(|extensions| extensions.language.clone()));
+    }
     if unforced.is_some() {
+        // As in Apache such a type has no character set.
+        description.charset = None;
         description.media_type = Some(scope.policy.default_type.clone());
     }
     description
-}
-
-/// Sets the type of a file whose last extension has none: as in Apache, it is that of the extension before.
-struct Typed;
-
-impl Filter for Typed {
-    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let Some(path) = methods::path_of_file(exchange).filter(|path| of_path(path).nth(1).is_some()) else {
-            return body;
-        };
-        let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
-        // A rule may have set another type.
-        if exchange.response.content_type == by_name {
-            let types = &exchange.scope.policy.types;
-            let of = |extension: &[u8]| types.of_path(&[b"/x.", extension].concat()).cloned();
-            let found = of_path(&path).filter_map(of).filter(|media_type| !media_type.is_empty()).last();
-            exchange.response.content_type = found.or(by_name);
-        }
-        body
-    }
-}
-
-/// Sets character set, encoding and language.
-struct Described(Arc<Extensions>);
-
-impl Filter for Described {
-    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let answered = methods::path_of_file(exchange);
-        let path = answered.clone().unwrap_or_else(|| exchange.request.path.clone());
-        let Description { media_type, charset, encodings, mut languages, .. } =
-            describe(&exchange.scope, &path);
-        if answered.is_some() {
-            languages.extend(self.0.language.clone().filter(|_| languages.is_empty()));
-            let lists = [
-                (
-                    &b"Content-Encoding"[..],
-                    mod_negotiation::known_name(exchange, &encodings.join(&b", "[..])),
-                ),
-                (b"Content-Language", languages.join(&b","[..])),
-            ];
-            for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
-                // A value that is no field's is left out.
-                let _ = exchange.response.fields.push(name, list);
-            }
-            // A rule may have set another type.
-            let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
-            if media_type.is_some() && exchange.response.content_type == by_name {
-                exchange.response.content_type = media_type;
-            }
-        }
-        if let Some(charset) = charset {
-            add_charset(exchange, &charset);
-        }
-        body
-    }
 }
 
 /// Appends a character set to the media type that has none, unless the content is a page of the server's own.

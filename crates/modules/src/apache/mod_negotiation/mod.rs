@@ -55,7 +55,7 @@ use crate::apache::{apache_core::content, mod_mime};
 use crate::files::index;
 use crate::files::symlinks::{Links, Way};
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{environment, in_file, judging, values, variables, wrong};
+use crate::shared::apache::{environment, in_file, judging, refusing, values, variables, wrong};
 use crate::shared::directories::Directory;
 use crate::shared::files;
 use accept::items;
@@ -199,8 +199,10 @@ impl Handler for Negotiator {
                 return Step::Finish(Status::INTERNAL_SERVER_ERROR);
             };
             let args = exchange.request.args.clone();
+            refusing::let_in_same(exchange, true);
             return Step::Await(Work::Subrequest(Subrequest { args, ..wanted }));
         }
+        refusing::let_in_same(exchange, false);
         let variants = negotiation.variants.take();
         if variants.is_empty() {
             exchange.log(Level::Error, "no file of that name can be negotiated");

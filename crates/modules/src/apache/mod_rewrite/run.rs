@@ -204,9 +204,6 @@ impl Run<'_> {
             return Ok(Flow::End(Status::FORBIDDEN));
         }
         self.set_environment(rule, &matched, &captured)?;
-        if rule.flags.end && !index::is_lookup(self.exchange) {
-            environment::of(self.exchange).ended.set(true);
-        }
         if let Some(status) = rule.flags.status.filter(|status| !status.is_redirection()) {
             return Ok(Flow::End(status));
         }
@@ -218,7 +215,11 @@ impl Run<'_> {
                 return Ok(Flow::End(Status::BAD_REQUEST));
             }
         }
-        let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through && self.changes;
+        // As in Apache a rule with "PT" is the last, and its "END" only counts as "L".
+        if rule.flags.end && !rule.flags.pass_through && !index::is_lookup(self.exchange) {
+            environment::of(self.exchange).ended.set(true);
+        }
+        let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through;
         Ok(if ends { Flow::Last } else { Flow::Matched })
     }
 

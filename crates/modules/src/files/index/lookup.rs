@@ -21,6 +21,8 @@ pub(super) struct Search {
     pub(super) is_last: bool,
     /// The status that a file refused an index with.
     pub(super) refused: Cell<Option<Status>>,
+    /// Whether the name is that of a directory.
+    pub(super) is_directory: bool,
     /// Whether this is no index, but the path of a `FallbackResource`.
     pub(super) is_fallback: bool,
     /// Whether a refusal sent the request back to the directory.

@@ -42,12 +42,13 @@
 //! ```
 
 mod lookup;
+mod missing;
 
-use crate::apache::apache_core::content;
+use crate::apache::apache_core::{content, sections};
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
-use crate::logging::error_log::logs_missing;
+use crate::files::static_files::with_slash;
 use crate::shared::apache::urls::{escape_uri, own_url};
 use crate::shared::apache::{judging, methods};
 use crate::shared::files;
@@ -60,9 +61,9 @@ use http::Status;
 use journal::Level;
 use lookup::{Asked, Search};
 pub(crate) use lookup::{end_lookup, fall_back, is_asked, is_fallback, is_let_in, is_lookup, refuse};
+use missing::{is, not_found, refuse_search};
 use rustix::io::Errno;
 use std::cell::Cell;
-use std::io;
 use std::sync::Arc;
 
 /// Index files.
@@ -102,7 +103,12 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let place = (!is_public).then_some(written.span);
         written.value.iter().map(|name| Name { text: name.clone(), place }).collect()
     };
-    let mut names: Vec<Name> = written.iter().flat_map(names).collect();
+    // As in Apache `disabled` takes away the names before it.
+    let mut names =
+        written.iter().map(names).fold(Vec::new(), |before: Vec<Name>, more| match more.is_empty() {
+            true => more,
+            false => before.into_iter().chain(more).collect(),
+        });
     if written.is_empty() {
         names.push(Name { text: Template::literal(b"index.html"), place: None });
     }
@@ -110,10 +116,20 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let fallback = mod_dir::fallback(view);
     let negotiates = content::negotiates(view);
     let (redirect, files) = (mod_dir::index_redirect(view), Files::of(view));
+    let has_slash = mod_dir::has_slash(view);
     let takes_all_methods = view.get(&HTACCESS).copied().unwrap_or(false);
     let names = names.into();
-    let index =
-        Index { names, is_public, is_overlaid, takes_all_methods, negotiates, redirect, fallback, files };
+    let index = Index {
+        names,
+        is_public,
+        is_overlaid,
+        takes_all_methods,
+        negotiates,
+        redirect,
+        has_slash,
+        fallback,
+        files,
+    };
     builder.handle(Phase::Content, index);
     Ok(())
 }
@@ -130,6 +146,8 @@ struct Index {
     negotiates: bool,
     /// The status with which the client is redirected to the index: `DirectoryIndexRedirect`.
     redirect: Option<Status>,
+    /// Whether a directory without its slash is redirected to the path with it.
+    has_slash: bool,
     /// The path that such a file names for directories without an index.
     fallback: Option<Box<[u8]>>,
     files: Files,
@@ -158,7 +176,7 @@ impl Handler for Index {
         let (Outcome::Subresponse(answer), Some(search), Some(asked)) = (outcome, search, asked) else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
-        asked.path.borrow_mut().clear();
+        let path = asked.path.take();
         let judged = answer.exchange.response;
         // Other statuses are those of the location, which does not answer for an index that does not exist.
         let is_final = matches!(judged.status, Status::UNAUTHORIZED | Status::INTERNAL_SERVER_ERROR);
@@ -173,7 +191,16 @@ impl Handler for Index {
                 Step::Finish(status)
             }
             Some(status) if status != Status::NOT_FOUND => self.search(exchange, search.next, Some(status)),
-            _ => self.search(exchange, search.next, search.refused.get()),
+            // An index that is a directory is redirected to its slash.
+            _ if search.is_directory && self.has_slash => {
+                exchange.response.location = Some(own_url(exchange, &with_slash(exchange, &path)).into());
+                Step::Finish(Status::MOVED_PERMANENTLY)
+            }
+            _ => match self.fallback_file(exchange) {
+                // As in Apache it takes the place of the first index that is missing.
+                Some(path) => self.fall_back(exchange, path),
+                None => self.search(exchange, search.next, search.refused.get()),
+            },
         }
     }
 }
@@ -182,8 +209,8 @@ impl Handler for Index {
 enum Named {
     /// The index.
     Index(usize, Vec<u8>),
-    /// No file; the rules of `.htaccess` files may refuse or redirect the name.
-    Missing(usize, Vec<u8>),
+    /// No file, but maybe a directory; the rules of `.htaccess` files may refuse or redirect the name.
+    Missing(usize, Vec<u8>, bool),
 }
 
 impl Index {
@@ -205,10 +232,11 @@ impl Index {
             refused: Cell::new(refused),
             is_back: Cell::new(false),
             is_fallback: false,
+            is_directory: false,
         };
         match named {
-            Named::Missing(position, path) => {
-                exchange.attach_own(search(Vec::new(), position));
+            Named::Missing(position, path, is_directory) => {
+                exchange.attach_own(Search { is_directory, ..search(Vec::new(), position) });
                 if exchange.attached_to_all::<Asked>().is_none() {
                     exchange.attach(Asked::default());
                 }
@@ -231,6 +259,21 @@ impl Index {
         }
     }
 
+    /// The path of `FallbackResource`, if it is that of a file.
+    fn fallback_file(&self, exchange: &Exchange) -> Option<Vec<u8>> {
+        let path = mod_dir::fallback_for(self.fallback.as_deref()?, &exchange.request.path);
+        let file = files::map(exchange, &path).ok()?;
+        let is_file = self.files.look(exchange, &file).is_ok_and(|opened| opened.kind == Kind::File);
+        is_file.then_some(path)
+    }
+
+    fn fall_back(&self, exchange: &mut Exchange, path: Vec<u8>) -> Step {
+        match self.redirect {
+            Some(status) => redirect(exchange, &path, status),
+            None => fall_back(exchange, path),
+        }
+    }
+
     /// What happens to a directory without an index.
     fn without(&self, exchange: &mut Exchange, refused: Option<Status>) -> Step {
         match (refused, &self.fallback) {
@@ -242,10 +285,7 @@ impl Index {
                 if path == exchange.request.path {
                     return Step::Next;
                 }
-                match self.redirect {
-                    Some(status) => redirect(exchange, &path, status),
-                    None => fall_back(exchange, path),
-                }
+                self.fall_back(exchange, path)
             }
             _ => Step::Next,
         }
@@ -264,11 +304,19 @@ impl Index {
                 return Ok(Some(Named::Index(position, name)));
             }
             let directory = files::map(exchange, &exchange.request.path)?;
-            let file = join(exchange, &directory, &name)?;
-            let uri = [&exchange.request.path[..], &name].concat();
+            let (uri, file) = match self.is_overlaid && climbs(&name) {
+                // As in Apache the name may lead to another directory of the site.
+                true => {
+                    let uri = sections::canonical(&[&exchange.request.path[..], &name].concat());
+                    let file = files::map(exchange, &uri)?;
+                    (uri, file)
+                }
+                false => ([&exchange.request.path[..], &name].concat(), join(exchange, &directory, &name)?),
+            };
+            let mut is_directory = false;
             match self.files.look(exchange, &file) {
                 // Apache takes files only.
-                Ok(opened) if self.is_overlaid && opened.kind == Kind::Directory => {}
+                Ok(opened) if self.is_overlaid && opened.kind == Kind::Directory => is_directory = true,
                 Ok(_) => {
                     tell(exchange, &uri, place);
                     return Ok(Some(Named::Index(position, uri)));
@@ -284,7 +332,7 @@ impl Index {
                 self.check_directory(exchange, &directory, &file)?;
             }
             if self.is_overlaid {
-                return Ok(Some(Named::Missing(position, uri)));
+                return Ok(Some(Named::Missing(position, uri, is_directory)));
             }
         }
         Ok(None)
@@ -302,7 +350,7 @@ impl Index {
                 // The file was looked for without being refused, so the directory may be searched.
                 Some(Errno::ACCESS) => Ok(()),
                 Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
-                Some(Errno::NOENT) => Err(not_found(exchange, file, &error)),
+                Some(Errno::NOENT | Errno::NOTDIR) => Err(not_found(exchange, file, &error)),
                 _ => {
                     exchange.log(Level::Crit, &files::failed("stat", directory, &error));
                     Err(Status::INTERNAL_SERVER_ERROR)
@@ -327,38 +375,14 @@ fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {
 
 /// The path of an index. A name that contains text of a client must not lead out of the directory.
 fn join(exchange: &Exchange, directory: &[u8], name: &[u8]) -> Result<Vec<u8>, Status> {
-    if name.contains(&0) || name.split(|&byte| byte == b'/').any(|segment| segment == b"..") {
+    if name.contains(&0) || climbs(name) {
         return Err(files::map_failed(exchange, contract::MapError::Unsafe));
     }
     Ok([directory, name].concat())
 }
 
-/// Ends the search for all but a name that is simply not there.
-fn refuse_search(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
-    match files::errno(error) {
-        Some(Errno::NOENT) => Ok(()),
-        Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
-        Some(Errno::ACCESS) => {
-            exchange.log(Level::Error, &format!("{} ({})", is(file, "forbidden"), files::reason(error)));
-            Err(Status::FORBIDDEN)
-        }
-        Some(Errno::NOTDIR | Errno::NAMETOOLONG) => Err(not_found(exchange, file, error)),
-        _ => {
-            exchange.log(Level::Crit, &files::failed("stat", file, error));
-            Err(Status::INTERNAL_SERVER_ERROR)
-        }
-    }
-}
-
-fn not_found(exchange: &Exchange, file: &[u8], error: &io::Error) -> Status {
-    if logs_missing(exchange) {
-        exchange.log(Level::Error, &format!("{} ({})", is(file, "not found"), files::reason(error)));
-    }
-    Status::NOT_FOUND
-}
-
-fn is(path: &[u8], what: &str) -> String {
-    format!("\"{}\" is {what}", String::from_utf8_lossy(path))
+fn climbs(name: &[u8]) -> bool {
+    name.split(|&byte| byte == b'/').any(|segment| segment == b"..")
 }
 
 #[cfg(test)]

@@ -160,6 +160,11 @@ impl Environment {
         Ok(())
     }
 
+    /// Whether a variable is set.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.variables.borrow().iter().any(|(known, _)| is_same(known, name))
+    }
+
     pub(crate) fn unset(&self, name: &[u8]) {
         self.variables.borrow_mut().retain(|(known, _)| !is_same(known, name));
     }

@@ -1,6 +1,7 @@
 //! How Apache answers methods for files.
 
 use super::variables;
+use crate::apache::apache_core::content::Unforced;
 use bytes::Bytes;
 use contract::{Body, Budget, Exchange, Step};
 use http::{Method, Status};
@@ -43,7 +44,8 @@ pub(crate) fn is_fetched(exchange: &Exchange) -> bool {
 
 /// As [`answer`], for a directory.
 pub(crate) fn answer_for_directory(exchange: &mut Exchange) -> Step {
-    answer_with(exchange, Bytes::from_static(b"httpd/unix-directory"))
+    let forced = exchange.scope.kept::<Unforced>().map(|_| exchange.scope.policy.default_type.clone());
+    answer_with(exchange, forced.unwrap_or(Bytes::from_static(b"httpd/unix-directory")))
 }
 
 fn answer_with(exchange: &mut Exchange, media_type: Bytes) -> Step {

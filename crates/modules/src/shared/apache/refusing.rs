@@ -4,7 +4,7 @@
 use crate::files::index;
 use contract::{Exchange, Replaced, Scope, Step};
 use http::Status;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The settings that refused the request.
@@ -25,7 +25,28 @@ pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
 /// Whether the access rules are not asked: the same settings let the directory in whose index this is, or refused the
 /// request whose error document this is.
 pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
-    is_document(exchange) || index::is_let_in(exchange)
+    is_document(exchange) || index::is_let_in(exchange) || is_of_same(exchange)
+}
+
+/// The settings of a request that looks for forms of its document by subrequests.
+#[derive(Default)]
+struct Asking(RefCell<Option<Arc<Scope>>>);
+
+/// Lets the settings of this request not be asked again for a subrequest that has the same, as in Apache; or ends that.
+pub(crate) fn let_in_same(exchange: &Exchange, is_asking: bool) {
+    if exchange.attached_to_all::<Asking>().is_none() {
+        exchange.attach(Asking::default());
+    }
+    if let Some(asking) = exchange.attached_to_all::<Asking>() {
+        asking.0.replace(is_asking.then(|| Arc::clone(&exchange.scope)));
+    }
+}
+
+fn is_of_same(exchange: &Exchange) -> bool {
+    let asking = exchange.attached_to_all::<Asking>().filter(|_| exchange.subrequest);
+    asking.is_some_and(|asking| {
+        asking.0.borrow().as_ref().is_some_and(|scope| Arc::ptr_eq(scope, &exchange.scope))
+    })
 }
 
 /// Whether this is the error document of a request that the same settings refused, or the path that a rule leads to from

@@ -230,7 +230,7 @@ pub(crate) fn response_field(exchange: &Exchange, name: &str) -> Vec<u8> {
     match name.to_ascii_lowercase().as_str() {
         "content-type" => response.content_type.as_deref().unwrap_or_default().to_vec(),
         "etag" => response.etag.as_deref().unwrap_or_default().to_vec(),
-        "location" => response.location.as_deref().unwrap_or_default().to_vec(),
+        "location" if let Some(location) = &response.location => location.to_vec(),
         "last-modified" => response.last_modified.map(http::format_date).unwrap_or_default().into_bytes(),
         name => response.fields.get(name).unwrap_or_default().to_vec(),
     }

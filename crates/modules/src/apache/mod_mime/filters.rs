@@ -1,0 +1,59 @@
+//! Responses with what extensions say of their files.
+
+use super::{Description, add_charset, describe, of_path};
+use crate::apache::mod_negotiation;
+use crate::shared::apache::methods;
+use contract::{Body, Exchange, Filter};
+
+/// Sets the type of a file whose last extension has none: as in Apache, it is that of the extension before.
+pub(super) struct Typed;
+
+impl Filter for Typed {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let Some(path) = methods::path_of_file(exchange).filter(|path| of_path(path).nth(1).is_some()) else {
+            return body;
+        };
+        let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
+        // A rule may have set another type.
+        if exchange.response.content_type == by_name {
+            let types = &exchange.scope.policy.types;
+            let of = |extension: &[u8]| types.of_path(&[b"/x.", extension].concat()).cloned();
+            let found = of_path(&path).filter_map(of).filter(|media_type| !media_type.is_empty()).last();
+            exchange.response.content_type = found.or(by_name);
+        }
+        body
+    }
+}
+
+/// Sets character set, encoding and language.
+pub(super) struct Described;
+
+impl Filter for Described {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let answered = methods::path_of_file(exchange);
+        let path = answered.clone().unwrap_or_else(|| exchange.request.path.clone());
+        let Description { media_type, charset, encodings, languages, .. } = describe(&exchange.scope, &path);
+        if answered.is_some() {
+            let lists = [
+                (
+                    &b"Content-Encoding"[..],
+                    mod_negotiation::known_name(exchange, &encodings.join(&b", "[..])),
+                ),
+                (b"Content-Language", languages.join(&b","[..])),
+            ];
+            for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+                // A value that is no field's is left out.
+                let _ = exchange.response.fields.push(name, list);
+            }
+            // A rule may have set another type.
+            let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
+            if media_type.is_some() && exchange.response.content_type == by_name {
+                exchange.response.content_type = media_type;
+            }
+        }
+        if let Some(charset) = charset {
+            add_charset(exchange, &charset);
+        }
+        body
+    }
+}
