@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The files of certificates that a configuration was made with.
 #[derive(Default)]
 pub(crate) struct Certificates {
-    /// Each watched file, with a hash of what was read from it. Private keys are not kept, only their hash.
+    /// Each watched file, with a hash of what was read from it. Private keys in files are not kept, only their hash.
     files: Vec<(PathBuf, u64)>,
     /// The record of the configuration without these files; empty if there are none.
     pub(crate) record: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct Certificates {
 
 impl Certificates {
     /// The watched files of a configuration that this recorder read. Afterwards the recorder is empty. A named pipe is read
-    /// once, with the configuration: its content stays in the record.
+    /// once, with the configuration: its content stays in the record, even if it is a private key.
     pub(crate) fn new(watched: &[PathBuf], recorder: &Recorder) -> Certificates {
         let watched: Vec<PathBuf> = watched.iter().filter(|path| !net::is_pipe(path)).cloned().collect();
         let files = watched.iter().map(|path| (path.clone(), hash(path, recorder))).collect();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_was_read_differs_from_other_content_only() {
+    fn only_changed_content_differs() {
         let memory = |key: &str| conf::Memory::default().with("/pem", "one").with("/key", key);
         let recorder = Recorder::new(std::sync::Arc::new(memory("one")));
         recorder.read(Path::new("/other")).unwrap_err();

@@ -25,7 +25,8 @@ impl Commands {
         })
     }
 
-    /// The next command. Without a supervisor this worker could not be stopped, so the end of the channel means to quit.
+    /// The next command, or the next configuration ([`Told::Parcel`]). If the channel has ended, so has the supervisor: then
+    /// the worker quits, because nobody else would stop it.
     pub(crate) async fn next(&mut self) -> Told {
         let command = tokio::select! {
             told = self.channel.receive() => match told {
@@ -40,7 +41,7 @@ impl Commands {
         Told::Command(command)
     }
 
-    /// The command to end at once. Until then logs are opened anew whenever that is asked for, and nothing else.
+    /// Waits for the command to end at once. Until then it only reopens logs, and ignores all other commands.
     pub(crate) async fn terminated(&mut self, reopen: impl Fn(&Commands)) {
         let mut has_supervisor = true;
         loop {

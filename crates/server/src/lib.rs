@@ -1,4 +1,4 @@
-//! The server: connections, threads and the worker that serves a site; and explanations, which need no connection.
+//! The server: connections, threads, and the worker that serves a site. Also `fulmar explain`, which needs no connection.
 
 #![forbid(unsafe_code)]
 

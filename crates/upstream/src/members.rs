@@ -1,4 +1,4 @@
-//! The servers of a group with what is known of them.
+//! The servers of a group with their state.
 
 use crate::method::{Method, Point, ring};
 use crate::server::Server;
@@ -6,14 +6,15 @@ use crate::tier::Tier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The servers of a group with what is known of them. It outlives a configuration where the next one has the same.
+/// The servers of a group with their state: failures, connections, counters. A reload keeps them if the new configuration
+/// has a group with the same name and the same servers.
 #[derive(Debug)]
 pub(crate) struct Members {
     /// A number that no other group of this process has.
     pub(crate) id: u64,
     pub(crate) primary: Arc<Tier>,
     pub(crate) backup: Arc<Tier>,
-    /// The ring of [`Method::Ring`], once it is needed.
+    /// The points of the servers on the ring of consistent hashing ([`Method::Ring`]), computed at the first use.
     points: OnceLock<Box<[Point]>>,
 }
 
@@ -30,7 +31,7 @@ impl Members {
         Members { id, primary, backup, points: OnceLock::new() }
     }
 
-    /// The members that take the place of these. They have the connections of these.
+    /// New members with these servers. They replace `self`, and take over its connections.
     pub(crate) fn replaced_by(&self, servers: Vec<Server>) -> Members {
         let members = Members::numbered(self.id, servers);
         self.primary.hand_over(&members.primary);
@@ -38,7 +39,7 @@ impl Members {
         members
     }
 
-    /// The ring of a method, if it has one.
+    /// The points on the ring, if the method uses one.
     pub(crate) fn points(&self, method: &Method) -> &[Point] {
         match method {
             Method::Ring(_) => self.points.get_or_init(|| ring(&self.primary.servers)),

@@ -2,19 +2,19 @@
 
 use crate::model::random::XorShift;
 
-/// What stands for a number of as many digits as the largest has.
+/// Stands for a number in a text. All numbers get as many digits as the largest has: zeros fill them up.
 pub const NUMBER: &str = "{number}";
 
-/// What stands for a network of 256 addresses. Those of neighbouring numbers lie far apart.
+/// Stands for a network of 256 addresses in a text. Numbers in a row give networks that lie far apart.
 pub const NETWORK: &str = "{network}";
 
-/// Networks from 11.0.0.0 to 126.255.255.0, loopback and private ones at the beginning left out.
+/// How many networks there are from 11.0.0.0 to 126.255.255.0, between the private network 10.0.0.0/8 and loopback.
 const NETWORKS: u64 = 116 << 16;
 
 /// Has no divisor in common with their number, so that no network comes twice.
 const STRIDE: u64 = 4_637_093;
 
-/// A text with its number, of so many.
+/// The text with `number` in place of [`NUMBER`] and [`NETWORK`]. `count` is how many numbers there are.
 pub fn put(text: &str, number: u32, count: u32) -> String {
     let width = count.saturating_sub(1).to_string().len();
     let text = text.replace(NUMBER, &format!("{number:0width$}"));
@@ -26,7 +26,7 @@ pub fn put(text: &str, number: u32, count: u32) -> String {
     text.replace(NETWORK, &network)
 }
 
-/// So many lines, each with its number.
+/// The text as `count` lines, each with its own number.
 pub fn lines(text: &str, count: u32) -> String {
     (0..count).map(|number| put(text, number, count) + "\n").collect()
 }

@@ -30,11 +30,11 @@ impl Report {
     /// Takes the next line.
     pub(super) fn read(&mut self, line: &str) {
         let trimmed = line.trim();
-        // Errors of Cargo may have a colour.
+        // Cargo may put codes for colours before `error:`, so only the rest of the line is compared.
         if trimmed.ends_with("failed:") && trimmed.contains(" target") {
             self.section = Section::Targets;
         } else if line == "failures:" {
-            // It stands twice: above what the tests printed, and above the list of names, which is the last.
+            // The line `failures:` comes twice: first above what the tests printed, then above the list of their names.
             self.section = Section::Failures;
             self.failures.push(Vec::new());
         } else if line.starts_with("test result:") {
@@ -56,7 +56,7 @@ impl Report {
         let Some(names) = self.failures.last_mut() else { return };
         match line.strip_prefix("    ") {
             Some(name) if !name.contains(' ') => names.push(name.to_owned()),
-            // What a test printed begins like this: the list is not this one.
+            // `---- ` begins what a test printed, so the last `failures:` was not the one above the list of names.
             _ if line.starts_with("---- ") => self.section = Section::Tests,
             _ => {}
         }
@@ -136,7 +136,7 @@ error: 2 targets failed:
     }
 
     #[test]
-    fn a_target_that_died_is_not_run_again() {
+    fn a_target_that_died_makes_the_report_incomplete() {
         let died = TWO.replace("    `-p tests", "    `-p dead --lib`\n    `-p tests");
         assert!(!report(&died).is_whole());
         assert!(report("error: could not compile `lab`").failed().is_empty());

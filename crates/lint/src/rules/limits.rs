@@ -63,6 +63,7 @@ pub(crate) static WORKER_FILES: Rule = Rule {
     why: "Each connection needs an open file, and each forwarded request needs another one. If \
           `worker_rlimit_nofile` is less than `worker_connections`, clients are rejected before the limit of \
           connections is reached.",
+    // Examples stand inside of `http { }`; these two leave it and enter it again.
     bad: "} worker_rlimit_nofile 1024; events { worker_connections 4096; } http {",
     good: "} worker_rlimit_nofile 8192; events { worker_connections 4096; } http {",
     check: |tree| {

@@ -5,7 +5,8 @@
 //! one counts; with `real_ip_recursive`, the last one that is not a trusted proxy's. If the address has a port,
 //! `$remote_port` shows it. `$realip_remote_addr` and `$realip_remote_port` keep the peer's address and port.
 //!
-//! List only proxies that set or replace the header themselves: a trusted peer can claim any address. A host name
+//! List only proxies that write the header themselves, by replacing it or by appending to it: a trusted peer can claim any
+//! address. A host name
 //! is resolved once, when the configuration is loaded.
 //!
 //! ```conf

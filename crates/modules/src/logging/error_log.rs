@@ -14,8 +14,8 @@
 //! `referrer`.
 //!
 //! `syslog:server=ADDRESS` sends messages to a syslog server, with the parameters of `access_log`; the severity is
-//! the level of the message. If the main level names no file, messages also go to the default file. `memory:` is
-//! rejected, because only a debugger could read it.
+//! the level of the message. If all logs outside of `http` are syslog servers, their messages also go to the default
+//! file. `memory:SIZE`, a log in memory, is rejected, because only a debugger could read it.
 //!
 //! A log that cannot be written is reported once a minute in the other logs, or on the standard error stream. Its
 //! messages are lost, and no request waits. When the log can be written again, the number of lost lines is reported;
@@ -72,8 +72,8 @@ pub struct Use {
     is_main: bool,
 }
 
-/// The error log of a level: its own, or the one that it inherits, or the default one, which is then
-/// added to the files. The supervisor asks for the main level's, which always has a file.
+/// The error log of a level: its own, or the one that it inherits, or the default file. The default file is added, too,
+/// if the main level has logs on syslog servers only.
 pub fn of_level(view: &View<'_>, logs: &LogFiles) -> ErrorLog {
     let uses = view.all(&ERROR_LOG);
     let mut targets: Vec<_> = uses.iter().map(|written| written.value.target.clone()).collect();
@@ -90,7 +90,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Use, Diagnostic> {
         b"stderr" => Sink::File(Arc::new(LogFile::stderr())),
         text if text.starts_with(syslog::START) => Sink::Syslog(syslog::parse(args, word, loading)?),
         text if text.starts_with(b"memory:") => {
-            let message = "\"error_log\" to a buffer in memory is not built";
+            let message = "\"error_log\" to a buffer in memory is not supported";
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
             loading.refuse(error.hint("only a debugger could read it; log to a file below /dev/shm"))?;
             Sink::File(Arc::new(LogFile::stderr()))
@@ -115,7 +115,7 @@ fn level_and_form(args: &Args<'_>) -> Result<(Level, Form), Diagnostic> {
             }
             continue;
         }
-        // The kinds of debug messages are not told apart.
+        // nginx selects kinds of debug messages. Here each of these words means the level `debug`.
         if DEBUG_KINDS.iter().any(|name| word.is(name)) {
             if level.is_some() {
                 return complain(format!("invalid log level \"{word}\""));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_may_be_narrowed() {
+    fn each_kind_of_debug_messages_means_all_of_them() {
         assert!(
             Site::location("error_log x debug_http debug_event;")
                 .get("/")
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_main_level_always_has_a_file() {
+    fn syslog_servers_alone_add_the_default_file() {
         let logs = LogFiles::default();
         let path = |text| {
             let (config, _) = main_level(text).unwrap();

@@ -5,7 +5,8 @@
 //! server was asked (`uri-miss`, `stale`, `bypass`), and `fwd-status` is the status of its response. `stored` means
 //! that the response is now in the cache. `collapsed` means that another request was already fetching the response.
 //! If the response came through another cache, the header of that cache comes before this one.
-//! `$upstream_cache_status` has nginx's word for the same.
+//! `$upstream_cache_status` has nginx's word for the same. The example's second response has
+//! `Cache-Status: Fulmar; hit; ttl=600`; the `*` stands for it, because `ttl` counts down.
 //!
 //! nginx: none
 //!

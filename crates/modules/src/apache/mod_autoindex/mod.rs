@@ -1,9 +1,11 @@
 //! Sets in `.htaccess` files how directories are listed.
 //!
-//! `Options +Indexes` turns listings on. A listing leaves out names that the rules of the files deny, and names in
-//! `IndexIgnore`. If a file has another one of these directives, the listing looks like Apache's: a plain list,
-//! `IndexOptions FancyIndexing` with columns, or `HTMLTable`. The query sorts it: `C` is the column (`N`, `M`, `S`,
-//! `D`), `O` the direction (`A`, `D`). Otherwise the listing has the form of [`autoindex_format`](autoindex.md).
+//! `Options +Indexes` turns listings on. A listing leaves out names to which `.htaccess` files deny access, and
+//! names in `IndexIgnore`. Without other directives of this page, the listing has the form of
+//! [`autoindex_format`](autoindex.md). With them it looks like Apache's: a plain list, columns with `IndexOptions
+//! FancyIndexing`, or a table with `HTMLTable` added. Clients sort it with the query: `?C=M;O=D` begins with the newest
+//! file. `C` is the column: `N` (name), `M` (modified), `S` (size) or `D` (description). `O` is the order: `A` (ascending) or
+//! `D` (descending).
 //!
 //! Fulmar checks each name as if a client had requested it, so a listing costs as much as a request for each name.
 //!
@@ -111,7 +113,7 @@ pub(crate) static INDEX_IGNORE: Directive<Line> = line("IndexIgnore", Arity::AtL
 /// `IndexIgnoreReset On | Off`
 pub(crate) static INDEX_IGNORE_RESET: Directive<Line> =
     line("IndexIgnoreReset", Arity::Exactly(1), |args, _| Ok(Line::Reset(args.value(0, value::flag)?)))
-        .help("Whether the names of outer directories' `IndexIgnore` do not count.");
+        .help("`On` forgets the names in `IndexIgnore` of outer directories.");
 
 /// `IndexStyleSheet URL`
 pub(crate) static INDEX_STYLE_SHEET: Directive<Line> =

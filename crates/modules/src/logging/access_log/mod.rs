@@ -18,24 +18,24 @@
 //! variables `remote_addr`, `remote_user`, `host`, `request_method`, `request_uri`, `server_protocol`, `status`,
 //! `bytes_sent`, `body_bytes_sent`, `request_length`, `request_time`, `http_referer`, `http_user_agent`,
 //! `ssl_protocol`, `connection`, `connection_requests`, `upstream_addr`, `upstream_status` and
-//! `upstream_response_time`; and `request` if no request could be read. Numbers are JSON numbers. Missing values are
+//! `upstream_response_time`; and, if the request could not be parsed, `request` with its first line. Numbers are JSON numbers. Missing values are
 //! left out. A `log_format` with the name `json` replaces it.
 //!
 //! With `buffer=SIZE` each thread collects lines, and writes them when they have this size, when the first line has
 //! waited for `flush=TIME`, when logs are reopened, and when the server is reloaded or stops. With `gzip` or
 //! `gzip=LEVEL` (1, the fastest, to 9) each write is compressed, and `zcat` reads the file; without `buffer=`, 64 KB
-//! are collected then. All directives for one file share its buffer.
+//! are collected then. Each thread has one buffer for each file; all directives for that file share it.
 //!
 //! With `lines_per_second=NUMBER` (Fulmar only) the file gets at most that many lines in a second, and then a line
 //! with the number of the others (`… and 1,234 more requests this second`). It is meant for terminals; `fulmar serve`
-//! and `make serve` use it. All directives for one file share the number.
+//! and `make serve` use it. If several directives name one file, the limit applies to all their lines together.
 //!
 //! `syslog:server=ADDRESS` sends each line to a syslog server in the form of RFC 3164, by UDP (port 514 by default)
 //! or to a Unix socket (`unix:/dev/log`). Further parameters follow after commas: `facility=` (default `local7`),
 //! `severity=` (`info`), `tag=` (`nginx`, so that filters for nginx's messages work) and `nohostname`.
 //!
-//! The name of the file may contain variables. Then the worker's user opens the file for each line, if the document
-//! root exists. `open_log_file_cache` keeps up to `max` of these files open if they are used `min_uses` times within
+//! The name of the file may contain variables. Then the worker's user opens the file for each line. As in
+//! nginx, nothing is logged while the document root does not exist. `open_log_file_cache` keeps up to `max` of these files open if they are used `min_uses` times within
 //! the `inactive` time, and checks after the `valid` time whether their paths still exist. A name with `..` is
 //! rejected.
 //!
@@ -43,7 +43,8 @@
 //! the main request.
 //!
 //! A log that cannot be written does not delay requests: its lines are lost, the error log says so once a minute, and
-//! a full device is tried again after a second. A pipe without a reader keeps what fits into it.
+//! a full device is tried again after a second. A named pipe that nobody reads takes lines until it is full; further
+//! lines are lost.
 //!
 //! ```conf
 //! log_format timed escape=json '{"request":"$request","status":$status,"time":$request_time}';
