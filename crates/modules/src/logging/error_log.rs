@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(Site::error("error_log x format=json format=text;"), "duplicate \"format\"");
         assert_eq!(
             Site::error("error_log memory:32m debug;"),
-            "\"error_log\" to a buffer in memory is not built"
+            "\"error_log\" to a buffer in memory is not supported"
         );
     }
 }
