@@ -149,7 +149,15 @@ impl Fields {
     }
 
     /// Forgets all fields and keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
+        // Most lists of a request have no fields.
+        if !self.arena.is_empty() {
+            self.clear_lines();
+        }
+    }
+
+    fn clear_lines(&mut self) {
         let usual = std::mem::take(&mut self.before.usual);
         if usual > 0 && self.arena.len() <= BEFORE_MAX && !self.has_gaps {
             let Before { arena, spans, names, .. } = &mut self.before;
