@@ -96,7 +96,10 @@ impl HeadParser {
 
     /// Takes whole lines that are written as most are, and gives their length.
     fn take_usual(&mut self, rest: &[u8]) -> Result<usize, Error> {
-        if !self.line.is_empty() {
+        // A `Status` that comes first, as most do, is no field that would have to be removed.
+        let is_status =
+            || rest.get(..STATUS.len()).is_some_and(|start| start.eq_ignore_ascii_case(STATUS.as_bytes()));
+        if !self.line.is_empty() || is_status() {
             return Ok(0);
         }
         let fitting = &rest[..rest.len().min(self.limit - self.received)];
