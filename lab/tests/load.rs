@@ -194,16 +194,6 @@ fn a_rate_for_some_seconds() {
 }
 
 #[test]
-fn slow_readers_and_writers() {
-    let server = Server::start(|_| ok(20_000));
-    let point = server.load(&["-n", "2", "-c", "2"], &["--read-rate", "50000"]);
-    assert!(point["phases"]["read"]["min_ms"].as_f64().unwrap() > 300.0, "{point}");
-    let point = server.load(&["-n", "2", "-c", "2"], &["--write-rate", "200", "-H", "X: y"]);
-    assert!(point["phases"]["write"]["min_ms"].as_f64().unwrap() > 300.0, "{point}");
-    assert_eq!(number(&point, "/failed/total"), 0);
-}
-
-#[test]
 fn tls_sessions_are_resumed_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_tls(folder.path());

@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::answer::Reader;
-use super::pace::Pace;
 use super::plan::Plan;
 use super::tls::Session;
 
@@ -56,8 +55,6 @@ pub(super) struct Client {
     pub(super) first_ns: u64,
     /// Answers on this connection.
     pub(super) answers: u64,
-    pub(super) read_pace: Pace,
-    pub(super) write_pace: Pace,
 }
 
 impl Client {
@@ -75,17 +72,13 @@ impl Client {
             opening_ns: 0,
             first_ns: 0,
             answers: 0,
-            read_pace: Pace::new(plan.read_rate),
-            write_pace: Pace::new(plan.write_rate),
         }
     }
 
     /// Takes bytes from the wire.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
-        let read = rustix::io::read(socket, buffer)?;
-        self.read_pace.spend(read);
-        Ok(read)
+        rustix::io::read(socket, buffer)
     }
 
     /// Writes what is to be written as far as that goes; `batch` is the request, some times over. Says whether all
@@ -95,10 +88,6 @@ impl Client {
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
         while self.unsent > 0 && self.stage == Stage::Open {
             let length = self.unsent.min(batch.len() - self.offset);
-            let length = self.write_pace.room(length);
-            if length == 0 {
-                break;
-            }
             let piece = &batch[self.offset..self.offset + length];
             let written = match &mut self.session {
                 Some(session) => {
@@ -112,7 +101,6 @@ impl Client {
                     Err(error) => return Err(error.into()),
                 },
             };
-            self.write_pace.spend(written);
             self.unsent -= written;
             self.offset = (self.offset + written) % batch.len();
         }

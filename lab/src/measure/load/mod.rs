@@ -11,7 +11,6 @@ mod client;
 mod clients;
 mod crew;
 pub(crate) mod document;
-mod pace;
 mod plan;
 mod series;
 mod socket;
@@ -92,12 +91,6 @@ pub struct LoadArguments {
     /// Number of client addresses (127.1.0.1, 127.1.0.2 and so on); as many as needed by default.
     #[arg(long)]
     sources: Option<NonZeroU32>,
-    /// Bytes a second that each connection reads.
-    #[arg(long, value_name = "BYTES")]
-    read_rate: Option<u64>,
-    /// Bytes a second that each connection writes.
-    #[arg(long, value_name = "BYTES")]
-    write_rate: Option<u64>,
     /// Seconds until a request counts as unanswered.
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     timeout: f64,
@@ -220,8 +213,6 @@ impl LoadArguments {
             keep_alive,
             pipeline,
             sources: self.sources.map_or(1, NonZeroU32::get),
-            read_rate: self.read_rate,
-            write_rate: self.write_rate,
             timeout_s: self.timeout,
             length: self.expect_length,
             idle: self.idle,

@@ -44,10 +44,6 @@ pub(super) struct Plan {
     pub(super) pipeline: u32,
     /// Addresses that connections come from; 1 leaves it to the system.
     pub(super) sources: u32,
-    /// Bytes a second that each connection reads, unless it is as many as there are.
-    pub(super) read_rate: Option<u64>,
-    /// Bytes a second that each connection writes.
-    pub(super) write_rate: Option<u64>,
     /// Seconds until a request counts as unanswered.
     pub(super) timeout_s: f64,
     /// The length of the content; the first answer's otherwise.
@@ -169,8 +165,6 @@ pub(super) mod tests {
             keep_alive: true,
             pipeline: 1,
             sources: 1,
-            read_rate: None,
-            write_rate: None,
             timeout_s: 10.0,
             length: None,
             idle: false,

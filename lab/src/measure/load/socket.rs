@@ -9,10 +9,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::plan::Plan;
 
-/// The receive buffer of a slow reader: the system holds no more on its behalf than it must, so that the server
-/// feels how slow it is.
-const SLOW_BUFFER: usize = 4096;
-
 /// Opens a connection that does not block, and says whether it is there already. `client` is the number of the
 /// client, which settles the address that it comes from.
 pub(super) fn connect(plan: &Plan, client: usize) -> Result<(OwnedFd, bool), Errno> {
@@ -20,9 +16,6 @@ pub(super) fn connect(plan: &Plan, client: usize) -> Result<(OwnedFd, bool), Err
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
-    if plan.read_rate.is_some() {
-        sockopt::set_socket_recv_buffer_size(&socket, SLOW_BUFFER)?;
-    }
     if let Some(source) = source(plan, client) {
         // Without this option every bind takes its own port, whatever the other end.
         nix::sys::socket::setsockopt(&socket, IpBindAddressNoPort, &true)

@@ -123,8 +123,7 @@ impl Thread<'_> {
             }
         } else if let Some(socket) = &client.socket {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-            let starved = client.write_pace.room(1) == 0;
-            if !starved && epoll::modify(&self.epoll, socket, EventData::new_u64(at as u64), flags).is_err() {
+            if epoll::modify(&self.epoll, socket, EventData::new_u64(at as u64), flags).is_err() {
                 self.fail(at, Failure::Reset);
             }
         }
@@ -134,19 +133,14 @@ impl Thread<'_> {
     pub(super) fn read(&mut self, at: usize, is_ending: bool) {
         let mut buffer = mem::take(&mut self.buffer);
         loop {
-            let client = &mut self.clients[at];
-            let room = client.read_pace.room(buffer.len());
-            if room == 0 {
-                break;
-            }
-            let read = client.receive(&mut buffer[..room]);
+            let read = self.clients[at].receive(&mut buffer);
             self.read_clock();
             let goes_on = match read {
                 Ok(0) => {
                     self.ended(at);
                     false
                 }
-                Ok(length) => self.take(at, &buffer[..length]) && (length == room || is_ending),
+                Ok(length) => self.take(at, &buffer[..length]) && (length == buffer.len() || is_ending),
                 Err(Errno::INTR) => true,
                 Err(Errno::AGAIN) => false,
                 Err(_) => {

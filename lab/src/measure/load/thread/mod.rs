@@ -27,7 +27,7 @@ use crate::model::order::message_and_echo;
 /// Bytes that are read at once.
 const BUFFER: usize = 64 * 1024;
 
-/// What is done from time to time: every so often if some client waits for it, and else only so often.
+/// How often a thread looks at all its clients: if one of them could not connect, and otherwise.
 const TICK_NS: u64 = 10_000_000;
 const IDLE_TICK_NS: u64 = 100_000_000;
 
@@ -232,32 +232,19 @@ impl<'a> Thread<'a> {
     }
 
     fn next_tick_ns(&self) -> u64 {
-        let is_waited_for =
-            !self.retry.is_empty() || self.plan.read_rate.is_some() || self.plan.write_rate.is_some();
-        self.ticked_ns + if is_waited_for { TICK_NS } else { IDLE_TICK_NS }
+        self.ticked_ns + if self.retry.is_empty() { IDLE_TICK_NS } else { TICK_NS }
     }
 
     fn tick(&mut self) {
-        let passed = self.now_ns - self.ticked_ns;
         self.ticked_ns = self.now_ns;
         for at in mem::take(&mut self.retry) {
             self.work(at);
         }
         let timeout_ns = ns(self.plan.timeout_s);
-        let is_paced = self.plan.read_rate.is_some() || self.plan.write_rate.is_some();
         for at in 0..self.clients.len() {
-            let client = &mut self.clients[at];
-            if client.flights.front().is_some_and(|first| first.begun_ns + timeout_ns < self.now_ns) {
+            let first = self.clients[at].flights.front();
+            if first.is_some_and(|first| first.begun_ns + timeout_ns < self.now_ns) {
                 self.fail(at, Failure::Timeout);
-            } else if is_paced {
-                let (can_read, can_write) =
-                    (client.read_pace.refill(passed), client.write_pace.refill(passed));
-                if can_write && client.has_output() && client.stage == Stage::Open {
-                    self.write(at);
-                }
-                if can_read && self.clients[at].stage != Stage::Closed {
-                    self.read(at, true);
-                }
             }
         }
         let patience = if self.answered_ns == 0 { timeout_ns.min(FIRST_PATIENCE_NS) } else { timeout_ns };
