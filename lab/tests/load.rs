@@ -194,6 +194,24 @@ fn a_rate_for_some_seconds() {
 }
 
 #[test]
+fn polling_is_told_apart_from_work() {
+    let server = Server::start(|_| ok(10));
+    let polled = |options: &[&str]| {
+        let point = server.load(&["-n", "200", "-c", "2"], options);
+        assert_eq!((number(&point, "/requests"), number(&point, "/failed/total")), (200, 0), "{point}");
+        (point["polled_s"].as_f64().unwrap(), point["seconds"].as_f64().unwrap())
+    };
+    assert_eq!(polled(&["-k", "-t", "2"]).0, 0.0);
+    // A server cannot answer before it has been asked.
+    let (polled_s, seconds) = polled(&["-k", "-t", "2", "--poll", "1000"]);
+    assert!(polled_s > 0.0 && polled_s <= 2.0 * seconds, "{polled_s} s of two threads in {seconds} s");
+    let refused =
+        load(&["-c", "1", "-d", "1", "-R", "10", "--poll", "50", "http://127.0.0.1:1/"]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("threads have to sleep"), "{said}");
+}
+
+#[test]
 fn tls_sessions_are_resumed_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_tls(folder.path());

@@ -417,8 +417,6 @@ pub struct Finding {
     /// asked of those that are here.
     #[serde(default)]
     pub partly: bool,
-    /// Why it cannot be tested here, if it cannot.
-    pub cannot_be_tested: Option<String>,
 }
 
 /// A finding in few words. Of its conditions the first one that has both a published and a measured ratio is drawn.

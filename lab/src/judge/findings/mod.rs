@@ -147,9 +147,6 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
 /// turns would not help. Otherwise one undecided condition makes the finding undecided.
 fn verdict(finding: &Finding, evidence: &[Evidence]) -> Verdict {
     let any = |outcome: Outcome| evidence.iter().any(|evidence| evidence.outcome == outcome);
-    if let Some(reason) = &finding.cannot_be_tested {
-        return Verdict::CannotBeTested(reason.clone());
-    }
     if any(Outcome::Unmet) {
         return Verdict::DoesNotHold;
     }

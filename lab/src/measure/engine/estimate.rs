@@ -9,6 +9,9 @@ use crate::model::order::{Amount, ToolName};
 /// To start a contender, and to see that it answers.
 const START_S: f64 = 0.5;
 
+/// To start the services of an application, and to fill its database.
+const SET_UP_S: f64 = 15.0;
+
 /// Next to the tool's time: to start it, and to look at the contender before and afterwards.
 const BLOCK_S: f64 = 0.17;
 
@@ -17,9 +20,9 @@ const LOOK_S: f64 = 1.0;
 
 /// Guesses: connections that are opened in a second, requests that are answered, and bytes that are sent.
 const CONNECTED_PER_S: f64 = 5000.0;
-const ANSWERED_PER_S: f64 = 8000.0;
+const ANSWERED_PER_S: f64 = 12_000.0;
 const ANSWERED_KEPT_PER_S: f64 = 15_000.0;
-const ANSWERED_BY_PHP_PER_S: f64 = 400.0;
+const ANSWERED_BY_PHP_PER_S: f64 = 800.0;
 const SENT_BYTES_PER_S: f64 = 1e9;
 
 /// Blocks are not shortened to less than this part, nor to less than this time, nor to so few requests that no finding
@@ -85,7 +88,8 @@ impl Series<'_, '_> {
             return Takes::default();
         }
         let warm_up_s = self.load.warm_up.map_or(0.0, |requests| requests as f64 * self.answer_s());
-        let mut takes = Takes { fixed_s: contenders * (START_S + warm_up_s), load_s: 0.0 };
+        let set_up_s = self.load.application.as_ref().filter(|_| contenders > 0.0).map_or(0.0, |_| SET_UP_S);
+        let mut takes = Takes { fixed_s: set_up_s + contenders * (START_S + warm_up_s), load_s: 0.0 };
         for clients in self.counts() {
             let connecting = f64::from(clients) / CONNECTED_PER_S;
             if self.load.kind == Kind::Idle {

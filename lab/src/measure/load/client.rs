@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::answer::Reader;
-use super::plan::Plan;
 use super::tls::Session;
 
 /// How far the connection is.
@@ -58,8 +57,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// A client that is not connected.
-    pub(super) fn new(plan: &Plan) -> Client {
+    /// A client that is not connected, and begins with the request at this place within the thread's copies.
+    pub(super) fn new(offset: usize) -> Client {
         Client {
             stage: Stage::Closed,
             socket: None,
@@ -67,7 +66,7 @@ impl Client {
             reader: Reader::default(),
             flights: VecDeque::new(),
             unsent: 0,
-            offset: 0,
+            offset,
             is_flushed: true,
             opening_ns: 0,
             first_ns: 0,

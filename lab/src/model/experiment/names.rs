@@ -27,9 +27,8 @@ impl Experiment {
             );
         }
         for finding in &self.findings {
-            let answered = finding.holds_when.is_empty() == finding.cannot_be_tested.is_some();
-            let either = || format!("finding {}: either conditions or a reason", finding.id);
-            ensure!(answered, at(text, &finding.id, &either()));
+            let none = || format!("finding {}: there is no condition under which it holds", finding.id);
+            ensure!(!finding.holds_when.is_empty(), at(text, &finding.id, &none()));
             for name in finding.holds_when.iter().flat_map(Condition::loads) {
                 let missing = || format!("finding {}: no load is called {name}", finding.id);
                 ensure!(self.has_load(name, all), at(text, name, &missing()));

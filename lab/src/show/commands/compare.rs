@@ -203,7 +203,7 @@ fn print_loads(blocks: &[Block], names: &[&str], experiments: &[Experiment]) -> 
     for experiment in experiments {
         let answers = findings::answer(experiment, blocks, &machine);
         for (finding, answer) in experiment.findings.iter().zip(answers) {
-            if !finding.holds_when.is_empty() && finding.holds_when.iter().all(is_named) {
+            if finding.holds_when.iter().all(is_named) {
                 say!("{answer}");
             }
         }

@@ -89,7 +89,13 @@ over = "apache-prefork"
 [[findings]]
 id = "F4"
 claim = "With four cores OpenLiteSpeed is slightly ahead up to 500 clients."
-cannot_be_tested = "this machine has two cores"
+[[findings.holds_when]]
+is = "better"
+figure = "requests_per_s"
+load = "sweep"
+of = "nginx"
+over = "apache-prefork"
+cores = [4]
 "#,
     r#"
 id = "windows-hey"

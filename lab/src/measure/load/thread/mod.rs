@@ -263,7 +263,7 @@ fn clients(plan: &Plan, requests: usize, request_length: usize) -> Vec<Client> {
     let all = plan.clients.max(1) as usize;
     let client = |at: u32| {
         let begin = (now + at as usize * requests / all) % requests.max(1);
-        Client { offset: begin * request_length, ..Client::new(plan) }
+        Client::new(begin * request_length)
     };
     (0..plan.clients).map(client).collect()
 }
