@@ -235,10 +235,11 @@ fn a_resumed_run_measures_what_is_missing() {
     let bench = Bench::new();
     assert!(bench.run().status.success());
     let before = bench.blocks();
-    let resumed = bench.lab(&["run", "short", "--turns", "3", "--resume"]);
+    // Of three turns or more, those that began on a busy machine would be made up for.
+    let resumed = bench.lab(&["run", "short", "--turns", "2", "--resume"]);
     assert!(resumed.status.success(), "{}", error(&resumed));
     let blocks = bench.blocks();
-    assert_eq!(blocks.len(), 3 * before.len());
+    assert_eq!(blocks.len(), 2 * before.len());
     assert!(blocks.starts_with(&before));
 }
 
