@@ -148,6 +148,22 @@ impl Arity {
     }
 }
 
+impl fmt::Display for Arity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arity::Flag => f.write_str("1, which is on or off"),
+            Arity::None => f.write_str("0"),
+            Arity::Exactly(count) => write!(f, "{count}"),
+            Arity::Range(least, most) => write!(f, "{least} to {most}"),
+            Arity::AtLeast(least) => write!(f, "{least} or more"),
+            Arity::OneOf(counts) => {
+                f.write_str(&counts.iter().map(usize::to_string).collect::<Vec<_>>().join(" or "))
+            }
+            Arity::Any => f.write_str("any number"),
+        }
+    }
+}
+
 /// What takes the place of each word of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -178,7 +194,9 @@ impl Shape {
             Some(_) if !self.block => format!("directive \"{name}\" is not terminated by \";\""),
             None if self.block => format!("directive \"{name}\" has no opening \"{{\""),
             _ if !self.arity.admits(node.args.len()) => {
-                format!("invalid number of arguments in \"{name}\" directive")
+                let error = format!("invalid number of arguments in \"{name}\" directive");
+                let hint = format!("it takes this number of arguments: {}", self.arity);
+                return Err(Diagnostic::emerg(error).at(node.span).hint(hint));
             }
             _ => return self.check_flag(node),
         };
@@ -199,6 +217,19 @@ impl Shape {
 pub fn unknown_directive<'a>(node: &Node, known: impl IntoIterator<Item = &'a str>) -> Diagnostic {
     let error = Diagnostic::emerg(format!("unknown directive \"{}\"", node.name)).at(node.span);
     error.under(node.name.span).hint_near(&node.name.to_string(), known)
+}
+
+/// Adds a hint to the error of a directive that has swallowed the next line, because its `;` is missing: one of its
+/// arguments begins a line, and is the name of a directive.
+pub fn hint_missing_semicolon(error: Diagnostic, node: &Node, is_name: impl Fn(&str) -> bool) -> Diagnostic {
+    let mut line = node.name.span.line;
+    for word in &node.args {
+        if word.span.line > line && !word.quoted && word.as_str().is_some_and(&is_name) {
+            return error.hint(format!("is a \";\" missing before \"{word}\", at the end of line {line}?"));
+        }
+        line = word.span.line;
+    }
+    error
 }
 
 /// The message about a directive in the wrong place; `allowed` becomes the hint.
@@ -223,6 +254,19 @@ mod tests {
     use super::*;
     use crate::parse_bytes;
 
+    #[test]
+    fn a_missing_semicolon_is_suspected_where_a_name_begins_a_line() {
+        let hint = |text: &str| {
+            let loaded = parse_bytes(text.as_bytes());
+            hint_missing_semicolon(Diagnostic::emerg("x"), &loaded.nodes[0], |name| name == "root").hint
+        };
+        let found = hint("listen 80\n  root /srv;");
+        assert_eq!(found.as_deref(), Some("is a \";\" missing before \"root\", at the end of line 1?"));
+        assert_eq!(hint("listen 80\n  reuseport;"), None);
+        assert_eq!(hint("listen root;"), None);
+        assert_eq!(hint("listen 80\n 'root';"), None);
+    }
+
     fn message(shape: Shape, text: &str) -> String {
         let loaded = parse_bytes(text.as_bytes());
         shape.check(&loaded.nodes[0]).err().map(|error| error.message).unwrap_or_default()
@@ -232,6 +276,7 @@ mod tests {
     fn shapes_tell_what_is_wrong_first() {
         let two = Shape::simple(Arity::Exactly(2));
         assert_eq!(message(two, "a 1 2;"), "");
+        assert_eq!(two.arity.to_string(), "2");
         assert_eq!(message(two, "a 1;"), "invalid number of arguments in \"a\" directive");
         assert_eq!(message(two, "a {}"), "directive \"a\" is not terminated by \";\"");
         let block = Shape::block(Arity::None);

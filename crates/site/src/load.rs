@@ -3,7 +3,7 @@
 use crate::structure::STRUCTURE;
 use crate::unbuilt::{UNBUILT, Unbuilt};
 use conf::catalogue::{self, Verdict};
-use conf::spec::{not_allowed_here, unknown_directive};
+use conf::spec::{hint_missing_semicolon, not_allowed_here, unknown_directive};
 use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
 use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
 use std::collections::{BTreeMap, HashMap};
@@ -121,6 +121,11 @@ impl Reader {
     }
 
     fn node(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+        let read = self.read(node, section, context);
+        read.map_err(|error| hint_missing_semicolon(error, node, |name| self.known.contains_key(name)))
+    }
+
+    fn read(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         let known = Arc::clone(&self.known);
         let in_file = context == Contexts::HTACCESS;
         let name = node.name.as_str().unwrap_or_default();

@@ -79,11 +79,7 @@ fn arguments(shape: Shape) -> String {
     let words = match shape.arity {
         Arity::Flag => "`on` or `off`".into(),
         Arity::None => "none".into(),
-        Arity::Exactly(count) => count.to_string(),
-        Arity::Range(least, most) => format!("{least} to {most}"),
-        Arity::AtLeast(least) => format!("{least} or more"),
-        Arity::OneOf(counts) => counts.iter().map(usize::to_string).collect::<Vec<_>>().join(" or "),
-        Arity::Any => "any number".into(),
+        arity => arity.to_string(),
     };
     match (shape.block, shape.arity) {
         (false, _) => words,

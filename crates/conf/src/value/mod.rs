@@ -30,9 +30,18 @@ pub use time::{time_ms, time_s};
 /// Why a word has no value of the wanted type. It has no place yet: [`ValueError::at`] gives it one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// Not a size, an offset or a time.
+    /// Not a value of this directive.
     #[error("invalid value")]
     Invalid,
+    /// Not a number of bytes.
+    #[error("invalid value")]
+    Size {
+        /// Whether `g` is a unit of this value, too.
+        has_gigabytes: bool,
+    },
+    /// Not a time.
+    #[error("invalid value")]
+    Time,
     /// Not a number.
     #[error("invalid number")]
     Number,
@@ -64,7 +73,9 @@ impl ValueError {
     pub fn at(&self, node: &Node, word: &Word) -> Diagnostic {
         let name = &node.name;
         let message = match self {
-            ValueError::Invalid | ValueError::Number => format!("\"{name}\" directive {self}"),
+            ValueError::Invalid | ValueError::Size { .. } | ValueError::Time | ValueError::Number => {
+                format!("\"{name}\" directive {self}")
+            }
             ValueError::Flag => format!("invalid value \"{word}\" in \"{name}\" directive, {self}"),
             ValueError::Choice(_) => format!("invalid value \"{word}\""),
             ValueError::Range(least, None) => format!("value must be equal to or greater than {least}"),
@@ -77,6 +88,13 @@ impl ValueError {
         let error = Diagnostic::emerg(message).at(node.span).under(word.span);
         match self {
             ValueError::Choice(Some(near)) => error.hint(format!("did you mean \"{near}\"?")),
+            ValueError::Size { has_gigabytes: true } => {
+                error.hint("write a number of bytes, or with k, m or g: 10m")
+            }
+            ValueError::Size { .. } => error.hint("write a number of bytes, or with k or m: 16k"),
+            ValueError::Time => {
+                error.hint("write a number of seconds, or with a unit: 500ms, 30s, 5m, 1h, 1d")
+            }
             _ => error,
         }
     }

@@ -9,7 +9,7 @@ const MAX: u64 = i64::MAX.unsigned_abs();
 /// A size in bytes: digits, then optionally `k` or `m`, in upper or lower case.
 ///
 /// # Errors
-/// [`ValueError::Invalid`].
+/// [`ValueError::Size`].
 pub fn size(word: &Word) -> Result<u64, ValueError> {
     scaled(&word.text, &[(b'k', 10), (b'm', 20)])
 }
@@ -22,7 +22,7 @@ pub fn size_in_text(text: &[u8]) -> Option<u64> {
 /// An offset in a file in bytes: digits, and `k`, `m` or `g` in either case.
 ///
 /// # Errors
-/// [`ValueError::Invalid`].
+/// [`ValueError::Size`].
 pub fn offset(word: &Word) -> Result<u64, ValueError> {
     scaled(&word.text, &[(b'k', 10), (b'm', 20), (b'g', 30)])
 }
@@ -72,13 +72,14 @@ pub(super) fn digits(text: &[u8]) -> Option<u64> {
 }
 
 fn scaled(text: &[u8], units: &[(u8, u32)]) -> Result<u64, ValueError> {
+    let wrong = ValueError::Size { has_gigabytes: units.len() > 2 };
     let unit = text.last().and_then(|last| units.iter().find(|(unit, _)| last.eq_ignore_ascii_case(unit)));
     let (number, shift) = match (unit, text.split_last()) {
         (Some((_, shift)), Some((_, number))) => (number, *shift),
         _ => (text, 0),
     };
-    let value = digits(number).ok_or(ValueError::Invalid)?;
-    if value > MAX >> shift { Err(ValueError::Invalid) } else { Ok(value << shift) }
+    let value = digits(number).ok_or(wrong.clone())?;
+    if value > MAX >> shift { Err(wrong) } else { Ok(value << shift) }
 }
 
 #[cfg(test)]
@@ -91,10 +92,10 @@ mod tests {
         assert_eq!(size(&word("0")), Ok(0));
         assert_eq!(size(&word("8k")), Ok(8192));
         assert_eq!(size(&word("1M")), Ok(1 << 20));
-        assert_eq!(size(&word("1g")), Err(ValueError::Invalid));
+        assert_eq!(size(&word("1g")), Err(ValueError::Size { has_gigabytes: false }));
         assert_eq!(offset(&word("1G")), Ok(1 << 30));
         for wrong in ["", "k", "-1", "1 k", "1kk", "0x10", "+1", "1.5m"] {
-            assert_eq!(size(&word(wrong)), Err(ValueError::Invalid), "{wrong}");
+            assert_eq!(size(&word(wrong)), Err(ValueError::Size { has_gigabytes: false }), "{wrong}");
         }
     }
 
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(number(&word("9223372036854775807")), Ok(MAX));
         assert_eq!(number(&word("9223372036854775808")), Err(ValueError::Number));
         assert_eq!(offset(&word("8589934591g")), Ok(8_589_934_591 << 30));
-        assert_eq!(offset(&word("8589934592g")), Err(ValueError::Invalid));
+        assert_eq!(offset(&word("8589934592g")), Err(ValueError::Size { has_gigabytes: true }));
         assert_eq!(number(&word("99999999999999999999999")), Err(ValueError::Number));
     }
 

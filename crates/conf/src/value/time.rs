@@ -34,18 +34,18 @@ const UNITS: [Unit; 8] = [
 /// larger first.
 ///
 /// # Errors
-/// [`ValueError::Invalid`].
+/// [`ValueError::Time`].
 pub fn time_s(word: &Word) -> Result<u64, ValueError> {
-    parse(&word.text, false).ok_or(ValueError::Invalid)
+    parse(&word.text, false).ok_or(ValueError::Time)
 }
 
 /// A time in milliseconds; a number without a unit means seconds. Units from `w` to `ms`, each once at most,
 /// the larger first.
 ///
 /// # Errors
-/// [`ValueError::Invalid`].
+/// [`ValueError::Time`].
 pub fn time_ms(word: &Word) -> Result<u64, ValueError> {
-    parse(&word.text, true).ok_or(ValueError::Invalid)
+    parse(&word.text, true).ok_or(ValueError::Time)
 }
 
 fn parse(text: &[u8], millis: bool) -> Option<u64> {
@@ -109,23 +109,23 @@ mod tests {
         assert_eq!(time_ms(&word("1d12h")), Ok(129_600_000));
         assert_eq!(time_s(&word("5 6")), Ok(11));
         for wrong in ["30m1h", "1s1s", "1m1m", "", "s", "1x", "-1", "1.5s", "5 6s", " "] {
-            assert_eq!(time_s(&word(wrong)), Err(ValueError::Invalid), "{wrong}");
+            assert_eq!(time_s(&word(wrong)), Err(ValueError::Time), "{wrong}");
         }
     }
 
     #[test]
     fn seconds_have_no_milliseconds_and_milliseconds_no_years() {
-        assert_eq!(time_s(&word("1ms")), Err(ValueError::Invalid));
-        assert_eq!(time_ms(&word("1y")), Err(ValueError::Invalid));
-        assert_eq!(time_ms(&word("1M")), Err(ValueError::Invalid));
+        assert_eq!(time_s(&word("1ms")), Err(ValueError::Time));
+        assert_eq!(time_ms(&word("1y")), Err(ValueError::Time));
+        assert_eq!(time_ms(&word("1M")), Err(ValueError::Time));
         assert_eq!(time_ms(&word("1w")), Ok(604_800_000));
     }
 
     #[test]
     fn overflow_is_an_error() {
         assert_eq!(time_s(&word("9223372036854775807")), Ok(MAX));
-        assert_eq!(time_s(&word("9223372036854775808")), Err(ValueError::Invalid));
-        assert_eq!(time_ms(&word("9223372036854775807")), Err(ValueError::Invalid));
-        assert_eq!(time_s(&word("292471208678y")), Err(ValueError::Invalid));
+        assert_eq!(time_s(&word("9223372036854775808")), Err(ValueError::Time));
+        assert_eq!(time_ms(&word("9223372036854775807")), Err(ValueError::Time));
+        assert_eq!(time_s(&word("292471208678y")), Err(ValueError::Time));
     }
 }

@@ -90,7 +90,7 @@ pub static MODULE: Module =
 pub static HTACCESS: Directive<bool> = Directive::flag("htaccess")
     .within(Contexts::SERVER.or(Contexts::LOCATION))
     .default("off")
-    .help("Whether `.htaccess` files count.");
+    .help("Whether Fulmar reads `.htaccess` files.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if !view.get(&HTACCESS).copied().unwrap_or(false) {

@@ -1,9 +1,9 @@
 //! Applies output filters to responses as `.htaccess` files say: `DEFLATE`, `BROTLI_COMPRESS`, `INCLUDES`, `SUBSTITUTE`
 //! and `RATE_LIMIT`.
 //!
-//! `AddOutputFilterByType` names media types, `SetOutputFilter` all files, `AddOutputFilter` extensions. `FilterProvider`
-//! gives a filter a condition, and `FilterChain` says that the filter counts. A variable `no-gzip` or `no-brotli` of the
-//! environment switches the compression off. What the location compresses stays compressed.
+//! `AddOutputFilterByType` names media types, `SetOutputFilter` all files, `AddOutputFilter` extensions.
+//! `FilterProvider` gives a filter a condition, and `FilterChain` switches the filter on. A variable `no-gzip` or
+//! `no-brotli` of the environment switches the compression off. What the location compresses stays compressed.
 //!
 //! [`INCLUDES`](mod_include.md), [`SUBSTITUTE`](mod_substitute.md) and [`RATE_LIMIT`](mod_ratelimit.md) have pages of
 //! their own.
@@ -106,7 +106,7 @@ pub(crate) static CHAIN: Directive<Line> = in_all_files(Directive::new("FilterCh
 }))
 .args(Arity::AtLeast(1))
 .slot("htaccess filter")
-.help("Which filters of `FilterProvider` count: `-` takes one out, `=` and `!` all others.");
+.help("Which filters of `FilterProvider` run: `-NAME` removes one, `=NAME` keeps only this one, `!` removes all.");
 
 /// `FilterProtocol NAME [FILTER] FLAGS`
 pub(crate) static PROTOCOL: Directive<()> = without_effect(

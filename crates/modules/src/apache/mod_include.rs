@@ -3,7 +3,7 @@
 //!
 //! The commands are those of Apache: `include`, `echo`, `set`, `if`, `elif`, `else`, `endif`, `config`, `fsize`,
 //! `flastmod`, `printenv` and `comment`. Expressions are those of `<If>`, with `v("NAME")` for a variable of the page.
-//! What a page includes is a request inside of the server, for which all rules count; `file` names a file in the
+//! What a page includes is a request inside of the server, to which all rules apply; `file` names a file in the
 //! directory of the page or below it.
 //!
 //! `exec` is not supported: it leaves the message of an error. Neither is the syntax of expressions of Apache 2.2

@@ -1,7 +1,7 @@
 //! Limits how fast responses are sent, as `.htaccess` files say: the output filter `RATE_LIMIT`.
 //!
 //! The variable `rate-limit` of the environment is the number of KiB per second. `limit_rate` of the server's
-//! configuration counts as well: the lower one is the limit. `rate-initial-burst` has no effect.
+//! configuration applies, too: the lower one is the limit. `rate-initial-burst` has no effect.
 //!
 //! nginx: none
 //!

@@ -1,7 +1,7 @@
 //! Requires TLS for a directory, as `.htaccess` files say: `SSLRequireSSL`.
 //!
-//! `SSLOptions` is accepted with the options that need nothing here. What else mod_ssl has for files, such as client
-//! certificates, is a matter of the server's configuration.
+//! `SSLOptions` is accepted with the options that need nothing here. The server's configuration sets what else mod_ssl
+//! has for files, such as client certificates.
 //!
 //! nginx: none
 //!

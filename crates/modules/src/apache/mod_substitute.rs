@@ -4,8 +4,8 @@
 //! expression, or, with the flag `n`, a text. `i` ignores case. The result of one `Substitute` is what the next one
 //! sees; `q`, with which Apache does not look into what was replaced, has no effect.
 //!
-//! A line longer than `SubstituteMaxLineLength` is sent as it is, where Apache cuts the response off. So are all lines
-//! after the request's budget of time is spent.
+//! A line longer than `SubstituteMaxLineLength` is sent as it is, where Apache cuts the response off. When the
+//! request's budget of time is spent, the remaining lines are sent unchanged, too.
 //!
 //! nginx: none
 //!

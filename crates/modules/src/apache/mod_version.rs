@@ -1,4 +1,4 @@
-//! Sections of `.htaccess` files that count for some versions of Apache.
+//! Applies sections of `.htaccess` files for certain versions of Apache only.
 //!
 //! The version is that of the Apache whose behaviour Fulmar follows: 2.4.71.
 //!

@@ -1,8 +1,8 @@
 //! Takes the client's address from a header that a trusted proxy sends.
 //!
 //! For a request from an address in `set_real_ip_from`, the address in the header of `real_ip_header` replaces the
-//! peer's address for access rules, limits, logs and variables. If the header contains several addresses, the last
-//! one counts; with `real_ip_recursive`, the last one that is not a trusted proxy's. If the address has a port,
+//! peer's address for access rules, limits, logs and variables. If the header contains several addresses, Fulmar uses
+//! the last one; with `real_ip_recursive`, the last one that is not a trusted proxy's. If the address has a port,
 //! `$remote_port` shows it. `$realip_remote_addr` and `$realip_remote_port` keep the peer's address and port.
 //!
 //! List only proxies that write the header themselves, by replacing it or by appending to it: a trusted peer can claim any

@@ -2,9 +2,9 @@
 //!
 //! A host name that is part of the configuration is looked up once, when the configuration is read. A name that a
 //! variable holds is known only when a request comes. `resolver` names the servers that are asked for its addresses:
-//! by address, by name or with a port, which is 53 otherwise. They are asked in turn; the next one is asked, too, if one
-//! does not answer within five seconds. Without a `resolver` such a request ends with 502, unless the variable holds an
-//! address or the name of an `upstream`.
+//! by address, by name or with a port, which is 53 otherwise. Fulmar takes turns among them, and asks the next one,
+//! too, if one does not answer within five seconds. Without a `resolver` such a request ends with 502, unless the
+//! variable holds an address or the name of an `upstream`.
 //!
 //! Answers are kept for as long as they say themselves, or for the time that `valid` gives; errors are not kept. All
 //! threads share up to 1,024 answers. The same question is asked once at a time in each thread. `ipv4=off` or

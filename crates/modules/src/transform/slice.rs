@@ -1,8 +1,8 @@
 //! Splits a large response into parts of one size, which are requested and kept one by one: `slice`.
 //!
 //! With `slice 1m`, `$slice_range` is the range of the part that is requested. Send it to the upstream server in
-//! `Range`, and add it to the cache key. Fulmar then requests one part after the other, as far as the client wants the
-//! content. A client that asks for a range near the end of a large file does not wait until all of it is kept. All
+//! `Range`, and add it to the cache key. Fulmar then requests one part after the other, until the client has what it
+//! requested. A client that asks for a range near the end of a large file does not wait until all of it is kept. All
 //! parts must have the same `ETag` and the same total length; else the connection to the client is closed.
 //!
 //! If the upstream server does not answer with 206 (Partial Content), Fulmar makes no further request, and passes its

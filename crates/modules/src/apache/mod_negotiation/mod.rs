@@ -1,8 +1,8 @@
 //! Chooses between several forms of a document, for example by language: `Options +MultiViews`.
 //!
-//! For `/page`, Fulmar looks at the files `page.*`, such as `page.html.en` and `page.html.de.gz`. Their extensions
-//! say what they are (`AddType`, `AddLanguage`, `AddEncoding`, `AddCharset`), and the request's headers `Accept`,
-//! `Accept-Language`, `Accept-Encoding` and `Accept-Charset` choose one. Files that the rules deny do not count.
+//! For `/page`, Fulmar looks at the files `page.*`, such as `page.html.en` and `page.html.de.gz`. Their extensions say
+//! what they are (`AddType`, `AddLanguage`, `AddEncoding`, `AddCharset`), and the request's headers `Accept`,
+//! `Accept-Language`, `Accept-Encoding` and `Accept-Charset` choose one. Files that the rules deny are left out.
 //! `LanguagePriority` orders the languages that a client accepts equally (`ForceLanguagePriority Prefer`, the
 //! default), or does not accept at all (`Fallback`). If no file is acceptable, the response is 406.
 //!

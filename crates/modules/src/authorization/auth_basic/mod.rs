@@ -10,10 +10,10 @@
 //! - MD5 (`$apr1$`, `$1$`) and DES (which uses only the first eight characters);
 //! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
 //!
-//! Any other form, or a higher cost, is rejected and logged. A changed file counts at once. Passwords are checked
-//! outside of the event loop, a few at a time; if too many wait, the response is 503. A correct password is
-//! remembered for a short time, until the user's line changes. An unknown user takes as long as a wrong password
-//! for the first user. If the file is missing, the response is 403; if it cannot be read, 500.
+//! Any other form, or a higher cost, is rejected and logged. Fulmar notices a changed file at once. Passwords are
+//! checked outside of the event loop, a few at a time; if too many wait, the response is 503. A correct password is
+//! remembered for a short time, until the user's line changes. An unknown user takes as long as a wrong password for
+//! the first user. If the file is missing, the response is 403; if it cannot be read, 500.
 //!
 //! Both arguments may contain variables. `satisfy` combines passwords with addresses, and `auth_delay` slows down
 //! guessing. The user is in `$remote_user`.

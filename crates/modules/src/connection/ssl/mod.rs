@@ -70,10 +70,10 @@
 //! }
 //! ```
 //!
-//! `ssl_conf_command` passes a command to OpenSSL in nginx. These have a counterpart here, and count more than other
+//! `ssl_conf_command` passes a command to OpenSSL in nginx. These have a counterpart here, and override other
 //! directives: `Ciphersuites` (the ciphers of TLS 1.3 in their order), `CipherString`, `Groups`, `MinProtocol`,
-//! `MaxProtocol`, `Certificate` with `PrivateKey` (in place of `ssl_certificate`), and of `Options` `SessionTicket` and
-//! `ServerPreference`, each with or without `-`. `Options` that ask for what is always so here, such as
+//! `MaxProtocol`, `Certificate` with `PrivateKey` (in place of `ssl_certificate`), and of `Options` `SessionTicket`
+//! and `ServerPreference`, each with or without `-`. `Options` that ask for what is always so here, such as
 //! `NoRenegotiation`, or that only change speed, such as `KTLS`, have no effect. Everything else is an error.
 //!
 //! `ssl_buffer_size` limits the content of a record. `ssl_certificate_compression on` sends certificates compressed (zlib)
@@ -125,16 +125,17 @@
 //! }
 //! ```
 //!
-//! `ssl_stapling on` sends the answer of an OCSP responder with the certificate, to clients that ask for it. The worker
-//! fetches the answers from the HTTP responder that the certificate names, or from `ssl_stapling_responder`, when it starts
-//! and before they are over: an hour after the last one, or five minutes before its end. The issuer's certificate must
-//! follow the certificate in its file, or be in `ssl_trusted_certificate`. Names of responders are looked up by `resolver`,
-//! or else by the system. An answer may have 64 KB and take 60 seconds. After a failure the error log says why, the
-//! last good answer is sent until it is over, and the responder is asked again after a second, then after ever longer
-//! times up to five minutes. Only an answer that says "good" is sent, with the signature of the issuer or of a
-//! certificate in the answer. `ssl_stapling_verify on` requires that this certificate is the issuer's responder, and
-//! that the chain of the certificate ends at an authority of `ssl_trusted_certificate`. A reload keeps the
-//! answers. `ssl_stapling_file` sends the answer of a file instead, which `openssl ocsp -respout` writes.
+//! `ssl_stapling on` sends the answer of an OCSP responder with the certificate, to clients that ask for it. The
+//! worker fetches the answers from the HTTP responder that the certificate names, or from `ssl_stapling_responder`,
+//! when it starts and before they are over: an hour after the last one, or five minutes before its end. The issuer's
+//! certificate must follow the certificate in its file, or be in `ssl_trusted_certificate`. Names of responders are
+//! looked up by `resolver`, or else by the system. An answer may have 64 KB and take 60 seconds. After a failure the
+//! error log says why, the last good answer is sent until it is over, and Fulmar asks the responder again after a
+//! second, then after longer and longer pauses, up to five minutes. Only an answer that says "good" is sent, with the
+//! signature of the issuer or of a certificate in the answer. `ssl_stapling_verify on` requires that this certificate
+//! is the issuer's responder, and that the chain of the certificate ends at an authority of `ssl_trusted_certificate`.
+//! A reload keeps the answers. `ssl_stapling_file` sends the answer of a file instead, which `openssl ocsp -respout`
+//! writes.
 //!
 //! ```nginx
 //! server {

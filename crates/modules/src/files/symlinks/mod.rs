@@ -6,10 +6,10 @@
 //!
 //! `symlinks inside` (Fulmar only) follows links that lead to a place below the `root`, or below the directory of the
 //! `alias`, and denies links that lead out of it. Fulmar uses one `openat2` call if the kernel has it; otherwise it
-//! compares the path of the opened file. The root itself may be a link. If an `alias` contains variables, the
-//! directory before the first variable counts, and it must exist. Both directives also apply to listings of
-//! directories and to `.htaccess` files: if a `.htaccess` file is reached by a denied link, all requests below it are
-//! denied. A level may have only one of the two; there it replaces the one of the level around it.
+//! compares the path of the opened file. The root itself may be a link. If an `alias` contains variables, Fulmar takes
+//! the directory before the first variable, which must exist. Both directives also apply to listings of directories
+//! and to `.htaccess` files: if a `.htaccess` file is reached by a denied link, all requests below it are denied. A
+//! level may have only one of the two; there it replaces the one of the level around it.
 //!
 //! A denied link gets 403. With `disable_symlinks on`, a link to a directory in the middle of a path gets 404, as in
 //! nginx. Files whose names are passed to other servers, such as PHP-FPM, are not checked.

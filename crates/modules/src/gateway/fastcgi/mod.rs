@@ -6,9 +6,9 @@
 //!
 //! Request headers become parameters, too: `HTTP_` and the name in capital letters. Several headers of one name are
 //! joined by commas. `HTTP_HOST` is the host of the request in lower case: of an absolute URL, of `Host`, or else the
-//! server's name. A `fastcgi_param` replaces the header of its name; `fastcgi_param HTTP_X_ID ""` removes that
-//! header. The header `Proxy` is never passed on, because applications would use it as a setting. If two names differ
-//! only by a hyphen and an underscore, the one with the hyphen counts.
+//! server's name. A `fastcgi_param` replaces the header of its name; `fastcgi_param HTTP_X_ID ""` removes that header.
+//! The header `Proxy` is never passed on, because applications would use it as a setting. If two names differ only by
+//! a hyphen and an underscore, only the one with the hyphen is passed on.
 //!
 //! `fastcgi_split_path_info` separates the script from the path that follows it. Its two captures are
 //! `$fastcgi_script_name` and `$fastcgi_path_info`. Without it `$fastcgi_script_name` is the URI, with

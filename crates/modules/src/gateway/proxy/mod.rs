@@ -19,8 +19,8 @@
 //! ```
 //!
 //! Verification needs an authority in `proxy_ssl_trusted_certificate` that ends the chain, and a certificate for the
-//! name in `proxy_ssl_name`, which is the host of `proxy_pass`. A common name counts only where the certificate has no
-//! other host name. A certificate that signs itself is accepted if that file holds it. With `proxy_ssl_crl` every
+//! name in `proxy_ssl_name`, which is the host of `proxy_pass`. A common name is compared only if the certificate has
+//! no other host name. A certificate that signs itself is accepted if that file holds it. With `proxy_ssl_crl` every
 //! authority of a chain needs a list there; lists of version 1 are rejected when the configuration is read. A
 //! certificate of version 1, or one that is marked as an authority's, fails verification unless it is trusted itself.
 //! If the handshake fails, the failure counts as `error` in `proxy_next_upstream`; `proxy_connect_timeout` limits
@@ -31,9 +31,9 @@
 //! by the supervisor when the configuration is loaded. Values with variables are evaluated for each request, and the
 //! worker reads their files with the rights of `user`; an empty value sends no certificate. If a file cannot be used,
 //! the client gets 500. Do not let clients choose any path. `proxy_ssl_certificate_cache` keeps such certificates, as
-//! `ssl_certificate_cache` does for servers. `proxy_ssl_conf_command` is rejected: OpenSSL is not used. `proxy_ssl_ciphers` selects among the ciphers that the
-//! `ssl` page lists. Sessions are resumed with each server, and connections are kept, only for requests with the same
-//! name and the same settings.
+//! `ssl_certificate_cache` does for servers. `proxy_ssl_conf_command` takes some commands of OpenSSL (see its row
+//! below); others are errors. `proxy_ssl_ciphers` selects among the ciphers that the `ssl` page lists. Sessions are
+//! resumed with each server, and connections are kept, only for requests with the same name and the same settings.
 //!
 //! The upstream server gets HTTP/1.1, `Host: $proxy_host`, and the client's headers. It does not get `X-Accel-…` and
 //! the headers for the client's own connection. `proxy_set_header` adds or replaces a header; an empty value removes
@@ -61,9 +61,9 @@
 //! they are requested: `proxy_set_header Connection te` and `proxy_set_header TE trailers`.
 //!
 //! `proxy_redirect` rewrites `Location` and `Refresh`, so that they point to Fulmar. `proxy_cookie_domain` and
-//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that matches counts.
+//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that matches applies.
 //! `proxy_cookie_flags` sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie
-//! counts. `off` cancels the rules of the outer level; a level with its own rules does not inherit them.
+//! applies. `off` cancels the rules of the outer level; a level with its own rules does not inherit them.
 //!
 //! A response with `X-Accel-Redirect` makes an internal redirect. `X-Accel-Buffering: no` turns buffering off. A
 //! connection becomes a WebSocket if the client asks for it, `proxy_set_header` passes `Upgrade` and `Connection` on,
@@ -76,8 +76,7 @@
 //! that of `root` or `alias`; another value is the path itself. When the content is complete, the file gets its name,
 //! the time of `Last-Modified`, and the permissions of `proxy_store_access`, also if the client has disconnected.
 //! Until then it is in `proxy_temp_path`, which should be on the same file system. Missing directories are created. A
-//! path with a `..` from a variable is rejected. Fulmar never removes these files, and `Cache-Control` does not
-//! count.
+//! path with a `..` from a variable is rejected. Fulmar never removes these files, whatever `Cache-Control` says.
 //!
 //! ```nginx
 //! location /images/ {

@@ -68,7 +68,8 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
         return Ok(Pass { text, template, policy: SharedPolicy::default(), family: Family::Http });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let (scheme, rest) = Family::Http.split(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
+    let no_scheme = || error(BAD_SCHEME.to_owned()).hint("begin it with http:// or https://");
+    let (scheme, rest) = Family::Http.split(&text).ok_or_else(no_scheme)?;
     let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
     let in_location = args.context == Contexts::LOCATION;
     let is_plain = loading

@@ -266,7 +266,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
                 true => "no servers are inside upstream".to_owned(),
                 false => format!("no servers in upstream \"{}\"", written.value.name),
             };
-            return Err(Diagnostic::emerg(message).at(written.span));
+            let hint = "add a line such as: server 127.0.0.1:3000;";
+            return Err(Diagnostic::emerg(message).at(written.span).hint(hint));
         }
         let same =
             |other: &Written<'_, Block>| other.value.name == written.value.name && other.span != written.span;

@@ -161,7 +161,8 @@ fn comparison(
         b"~*" | b"!~*" => Test::Match(variable, loading.regex(word, value, true)?),
         _ => {
             let message = format!("unexpected \"{}\" in condition", shown(operator));
-            return Err(Diagnostic::emerg(message).at(span));
+            let error = Diagnostic::emerg(message).at(span);
+            return Err(if operator == b"==" { error.hint("write = to compare") } else { error });
         }
     };
     Ok(Condition { test, is_negated: operator.starts_with(b"!") })

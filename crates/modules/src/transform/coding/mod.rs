@@ -2,7 +2,7 @@
 //!
 //! If several of `brotli`, `zstd` and `gzip` are on, the client decides: Fulmar uses the coding with the highest
 //! weight in `Accept-Encoding`. If weights are equal, the order is brotli, zstd, gzip. A coding with `q=0`, or one
-//! that is not named, is not used. `*` counts only if the client refuses uncompressed content (`identity;q=0`). A
+//! that is not named, is not used. `*` applies only if the client refuses uncompressed content (`identity;q=0`). A
 //! client that prefers uncompressed content (`identity, gzip;q=0.5`) gets it.
 //!
 //! Compressed content has its own weak entity tag. Its length is not known when the head is sent, so it is sent in

@@ -3,7 +3,7 @@
 //! Fulmar searches for each text, ignoring the case of ASCII letters, and replaces it once in a response, or
 //! everywhere with `sub_filter_once off`. A level may have up to 255 texts. Both the text and its replacement may
 //! contain variables; an empty text is not searched for. If several texts begin at the same place, the first one of
-//! the configuration counts. Replacements are not searched again. A level with its own `sub_filter` inherits none.
+//! the configuration is used. Replacements are not searched again. A level with its own `sub_filter` inherits none.
 //!
 //! This applies to responses of any status whose media type is in `sub_filter_types` (`text/html` always is, `*`
 //! means all), and to responses of subrequests. Content of any length is changed while it is sent, also where a text
