@@ -8,7 +8,7 @@ use lint::Rule;
 pub(super) const PAGE: &str = "docs/lint.md";
 
 const HEAD: &str = "\
-# Traps
+# The rules of fulmar lint
 
 <!-- Written by `cargo xtask docs`. -->
 
@@ -19,7 +19,7 @@ check whether files exist.
 If the configuration has no errors and `htaccess` is on, the command also reads the [`.htaccess` files](htaccess.md) below the
 roots. It reports each file that makes requests fail, with the rule `htaccess` and the level `warn`. `fulmar -t` warns of the
 same files, and does not fail because of them. Both print how many files they read. They do not follow symbolic links to
-directories, and stop after 20,000 directories, 32 levels, 2,000 files or 16 MiB of files. They skip a root with variables.
+directories, and stop after 20,000 directories, 32 levels, 10,000 files or 64 MiB of files. They skip a root with variables.
 
 | option | what it does |
 |---|---|
