@@ -388,8 +388,10 @@ mod tests {
             if info.contexts == Contexts::HTACCESS {
                 continue;
             }
-            let is_of_set_misc =
-                rewriting::set_misc::MODULE.directives.iter().any(|directive| directive.info().name == info.name);
+            let is_of_set_misc = crate::rewriting::set_misc::MODULE
+                .directives
+                .iter()
+                .any(|directive| directive.info().name == info.name);
             if is_of_set_misc || OURS.contains(&info.name) {
                 assert_eq!(catalogue::entries(info.name).count(), 0, "{} is of nginx, too", info.name);
                 continue;

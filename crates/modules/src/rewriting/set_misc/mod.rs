@@ -5,6 +5,8 @@
 //! second out: then the value is computed from the variable itself. If a value cannot be computed, for example because
 //! a text is not hexadecimal, the message goes into the error log, and the response is 500.
 //!
+//! differs: in nginx this is a third-party module.
+//!
 //! ```conf
 //! server {
 //!     listen 8080;
