@@ -68,7 +68,6 @@ pub(super) const VALUES: &[&str] = &[
     "%{IS_SUBREQ}",
     "%{REMOTE_ADDR}",
     "%{DOCUMENT_ROOT}",
-    "%{HANDLER}",
     "%{REQUEST_STATUS}",
     "%{CONTENT_TYPE}",
     "%{HTTP:X-Key}",
@@ -570,9 +569,9 @@ impl Writer {
             7 => (format!("Files \"{}\"", self.of(NAMES)), "Files"),
             _ => (format!("IfFile \"{ROOT}/{}\"", self.of(&["users", "none"])), "IfFile"),
         };
-        // In Apache rules for files see paths that are none.
-        let inner =
-            if close.starts_with("Files") && inner.contains("Rewrite") { self.headers() } else { inner };
+        // In Apache rules in such sections see paths that are none.
+        let has_path = !close.starts_with("Files") && close != "If";
+        let inner = if !has_path && inner.contains("Rewrite") { self.headers() } else { inner };
         let inner = match close {
             "Files" | "FilesMatch" if self.dice.below(3) == 0 => {
                 format!(

@@ -20,7 +20,7 @@ const PASSWORDS: &str =
     "# users\nalice:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nbob:$apr1$abcdefgh$1E2SungQ2bYfViwLCC9XL0\n";
 
 /// Rules about users, each for a directory.
-const RULES: [&str; 40] = [
+const RULES: [&str; 41] = [
     "Require valid-user",
     "Require user alice",
     "Require user bob carol",
@@ -61,6 +61,7 @@ const RULES: [&str; 40] = [
     "AuthType None\nRequire all granted",
     "<IfModule mod_auth_basic.c>\nRequire valid-user\n</IfModule>",
     "Require valid-user\nErrorDocument 401 \"Who are you?\"",
+    "Require valid-user\nErrorDocument 401 /40/b.txt",
 ];
 
 fn basic(rules: &str, site: &Site) -> String {
@@ -73,7 +74,8 @@ fn protected() -> Site {
     let site = site(&[("users", PASSWORDS), ("groups", groups)]);
     RULES.iter().enumerate().fold(site, |site, (at, rules)| {
         let text = basic(rules, &site);
-        site.file(&format!("{at}/.htaccess"), text).file(&format!("{at}/a.txt"), "for members")
+        let site = site.file(&format!("{at}/.htaccess"), text).file(&format!("{at}/a.txt"), "for members");
+        site.file(&format!("{at}/b.txt"), "who are you?")
     })
 }
 

@@ -223,7 +223,8 @@ impl Handler for Required {
             Some(Verdict::NeedsUser) => match &self.basic {
                 Some(basic) => {
                     let proof = basic.start(exchange, self.needs_groups);
-                    self.act(exchange, basic, proof)
+                    let step = self.act(exchange, basic, proof);
+                    refusing::noted(exchange, step)
                 }
                 None => {
                     exchange
@@ -241,7 +242,8 @@ impl Handler for Required {
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         let Some(basic) = &self.basic else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
         let proof = basic.go_on(exchange, outcome, self.needs_groups);
-        self.act(exchange, basic, proof)
+        let step = self.act(exchange, basic, proof);
+        refusing::noted(exchange, step)
     }
 }
 

@@ -16,10 +16,22 @@ struct Refused {
 
 /// Ends a request that the settings do not let in.
 pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
+    note(exchange);
+    index::refuse(exchange, status)
+}
+
+/// Notes that the settings ask for a user, if this step does.
+pub(crate) fn noted(exchange: &Exchange, step: Step) -> Step {
+    if matches!(step, Step::Finish(Status::UNAUTHORIZED)) {
+        note(exchange);
+    }
+    step
+}
+
+fn note(exchange: &Exchange) {
     if !index::is_lookup(exchange) {
         exchange.attach_own(Refused { scope: Arc::clone(&exchange.scope), is_over: Cell::new(false) });
     }
-    index::refuse(exchange, status)
 }
 
 /// Whether the access rules are not asked: the same settings let the directory in whose index this is, or refused the
