@@ -307,7 +307,7 @@ mod tests {
             key: b"a".as_slice().into(),
             variant: None,
             status: Status::OK,
-            reason: Box::default(),
+            reason: Default::default(),
             fields: Fields::new(),
         };
         Writer::new(zone, Key::of(b"a"), head).unwrap()

@@ -193,6 +193,9 @@ pub(crate) fn vary(fields: &Fields, ignoring: Ignoring) -> Option<Box<[u8]>> {
     if ignoring.vary {
         return Some(Box::default());
     }
+    if fields.get("Vary").is_none() {
+        return Some(Box::default());
+    }
     let all: Vec<&[u8]> = fields.all("Vary").collect();
     let joined = all.join(&b", "[..]);
     let has_star = joined.split(|&byte| byte == b',').any(|name| name.trim_ascii() == b"*");

@@ -7,6 +7,7 @@
 use crate::freshness::Freshness;
 use crate::key::Key;
 use http::{Fields, Status};
+use std::borrow::Cow;
 
 /// How the files of this format start. Another format has another number.
 const MAGIC: &[u8; 8] = b"FULMARc3";
@@ -44,7 +45,7 @@ pub struct Head {
     /// The status.
     pub status: Status,
     /// The words after the status, as the upstream server's protocol has them.
-    pub reason: Box<[u8]>,
+    pub reason: Cow<'static, [u8]>,
     /// The fields as the upstream server sent them.
     pub fields: Fields,
 }
@@ -69,19 +70,16 @@ impl Head {
             key: key.as_bytes().into(),
             variant: None,
             status: Status::OK,
-            reason: Box::default(),
+            reason: Cow::default(),
             fields,
         }
     }
 
     /// How many bytes the head takes; `None` where it is too long to be kept.
     pub(crate) fn encoded_len(&self) -> Option<usize> {
-        let texts = self.key.len() + self.freshness.vary.len() + self.reason.len() + self.fields_len();
+        let texts =
+            self.key.len() + self.freshness.vary.len() + self.reason.len() + self.fields.lines().len();
         Some(FIXED + KEY_START.len() + 1 + texts).filter(|&length| length <= HEAD_MAX)
-    }
-
-    fn fields_len(&self) -> usize {
-        self.fields.iter().map(|field| field.line.len()).sum()
     }
 
     /// The bytes of the head; `None` where it is too long to be kept.
@@ -94,6 +92,7 @@ impl Head {
     /// Puts the bytes of the head in place of what is there; `None` where it is too long to be kept.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Option<()> {
         let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
+        let fields = self.fields.lines();
         out.clear();
         out.reserve(self.encoded_len()?);
         out.extend_from_slice(&[0; SUMMED + 4]);
@@ -106,12 +105,11 @@ impl Head {
         out.extend_from_slice(&u16::try_from(vary.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&u32::try_from(self.key.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&u16::try_from(self.reason.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(self.fields_len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(fields.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&self.variant.map_or([0; 16], |variant| variant.0));
-        for part in [KEY_START, &self.key, b"\n", vary, &self.reason] {
+        for part in [KEY_START, &self.key, b"\n", vary, &self.reason, &fields] {
             out.extend_from_slice(part);
         }
-        self.fields.iter().for_each(|field| out.extend_from_slice(field.line));
         Head::seal(out);
         Some(())
     }
@@ -170,11 +168,17 @@ impl Head {
             key: key.into(),
             variant: (!vary.is_empty()).then_some(variant),
             status: Status(status),
-            reason: reason.into(),
+            reason: reason_of(Status(status), reason),
             fields,
         };
         Ok((head, length))
     }
+}
+
+/// The words after a status. The usual ones take no memory.
+pub fn reason_of(status: Status, words: &[u8]) -> Cow<'static, [u8]> {
+    let usual = status.reason().as_bytes();
+    if words == usual { Cow::Borrowed(usual) } else { Cow::Owned(words.to_vec()) }
 }
 
 /// Reads the fields of a head, a line each.

@@ -23,7 +23,7 @@ mod zone;
 
 pub use arriving::{Arrived, Arriving, Follower, Rest};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
-pub use head::{Head, HeadError, STARTS_MAX};
+pub use head::{Head, HeadError, STARTS_MAX, reason_of};
 pub use key::{Key, Levels};
 pub use object::{Content, Demand, Object, Read, ReadError};
 pub use rfc9111::Rules;

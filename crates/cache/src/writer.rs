@@ -16,6 +16,9 @@ use std::sync::{Arc, OnceLock};
 /// How the names of files start that are being written.
 pub(crate) const TEMPORARY: &str = ".fulmar-";
 
+/// How many digits a number of 64 bits has at most.
+const NUMBER_MAX: usize = 20;
+
 /// How long a buffer may be that a thread keeps for the next object, in bytes.
 const BUFFER_MAX: usize = 64 * 1024;
 
@@ -25,12 +28,15 @@ thread_local! {
 }
 
 /// A temporary name that no other file has.
-fn temporary_name() -> String {
+fn temporary_name() -> Vec<u8> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     // The number of the process costs a system call.
     static START: OnceLock<String> = OnceLock::new();
     let start = START.get_or_init(|| format!("{TEMPORARY}{}-", std::process::id()));
-    [start, &*SERIAL.fetch_add(1, Ordering::Relaxed).to_string()].concat()
+    let mut name = Vec::with_capacity(start.len() + NUMBER_MAX);
+    name.extend_from_slice(start.as_bytes());
+    http::write_number(SERIAL.fetch_add(1, Ordering::Relaxed), 1, &mut name);
+    name
 }
 
 /// An object that is being written. Without [`Writer::finish`] nothing stays of it.
@@ -42,7 +48,7 @@ pub struct Writer {
     checksum: crc32fast::Hasher,
     file: Arc<File>,
     /// The temporary name; none when the file has its own.
-    name: Option<String>,
+    name: Option<Vec<u8>>,
     /// Where the content starts in the file.
     start: u64,
     /// What other requests see of it.

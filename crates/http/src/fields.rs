@@ -2,6 +2,7 @@
 
 use crate::KnownName;
 use crate::words::{any_marked, first_marked, where_control, where_not_in_name};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// One field line: a name and a value without surrounding white space. Only a list makes one, so that it is known not to
@@ -190,6 +191,14 @@ impl Fields {
         }
         self.arena.extend_from_slice(LINE_END);
         self.add_span(start, name.len(), value.len())
+    }
+
+    /// The lines of all fields, as they stand in a head.
+    pub fn lines(&self) -> Cow<'_, [u8]> {
+        match self.has_gaps {
+            false => Cow::Borrowed(&self.arena),
+            true => self.iter().flat_map(|field| field.line).copied().collect(),
+        }
     }
 
     /// Appends the lines of all fields but those that frame the content, which the caller writes.
@@ -411,7 +420,10 @@ fn usual_line(bytes: &[u8]) -> Option<(usize, usize, KnownName)> {
 /// Whether two names differ in nothing but the case. Most are spelled alike.
 #[inline]
 pub(crate) fn is_same_name(name: &[u8], other: &[u8]) -> bool {
-    name == other || differ_in_case(name, other)
+    // Most names that differ do so in their first letter.
+    let start_alike =
+        || name.first().map(u8::to_ascii_lowercase) == other.first().map(u8::to_ascii_lowercase);
+    name == other || (start_alike() && differ_in_case(name, other))
 }
 
 #[inline(never)]

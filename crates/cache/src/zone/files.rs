@@ -110,7 +110,7 @@ impl Zone {
     }
 
     /// Makes a file with a temporary name.
-    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+    pub(crate) fn create(&self, name: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let create = |root: &OwnedFd| openat(root, name, flags, Mode::RUSR | Mode::WUSR);
         match create(&*self.root()?) {
@@ -124,7 +124,7 @@ impl Zone {
     }
 
     /// Gives a file with a temporary name the name of a key.
-    pub(crate) fn rename(&self, name: &str, key: &Key) -> io::Result<()> {
+    pub(crate) fn rename(&self, name: &[u8], key: &Key) -> io::Result<()> {
         let (root, path) = (self.root()?, self.levels.path(key));
         match renameat(&*root, name, &*root, &path) {
             Err(Errno::NOENT) => {}
@@ -141,7 +141,7 @@ impl Zone {
         Ok(renameat(&*root, name, &*root, &path)?)
     }
 
-    pub(crate) fn remove_temporary(&self, name: &str) {
+    pub(crate) fn remove_temporary(&self, name: &[u8]) {
         if let Ok(root) = self.root() {
             // The file may be gone with its directory.
             let _ = unlinkat(&*root, name, AtFlags::empty());

@@ -368,7 +368,10 @@ impl<P: Protocol> Gateway<P> {
                 })
             }
             (Ok(()), Some((writer, cached))) => {
-                cached::answer::judge_here(exchange);
+                // Without a condition there is nothing to judge: the client gets the fields as they came.
+                if cached::answer::is_conditional(exchange) {
+                    cached::answer::judge_here(exchange);
+                }
                 let body = conversation.into_body(exchange, true);
                 Step::Respond(cached.fill(exchange, writer, body, settings.buffers))
             }

@@ -331,7 +331,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         name: MODULE.name,
         redirects: redirect::rules(redirects, &route.pass, route.fixed.as_deref(), &route.location)?,
         cookies,
-        own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set, to)),
+        own_kept: settings
+            .cache
+            .as_ref()
+            .map(|cache| OwnFields::without_conditions(&set, cache.revalidate, to)),
         own: OwnFields::new(&set, to),
         version,
         passes_te: false,

@@ -74,9 +74,13 @@ pub(super) struct OwnFields {
 
 impl OwnFields {
     /// The fields of a request whose response may be kept: it must not depend on the conditions of one client.
-    pub(super) fn without_conditions(set: &[SetField], to: (Version, Option<&Target>)) -> OwnFields {
+    pub(super) fn without_conditions(
+        set: &[SetField],
+        revalidates: bool,
+        to: (Version, Option<&Target>),
+    ) -> OwnFields {
         let mut all = set.to_vec();
-        for (name, value) in cached::conditions() {
+        for (name, value) in cached::conditions(revalidates) {
             if !set.iter().any(|field| field.name.eq_ignore_ascii_case(name.as_bytes())) {
                 all.push(SetField { name: name.as_bytes().into(), value });
             }

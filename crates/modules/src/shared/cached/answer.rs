@@ -5,7 +5,7 @@ use super::following::Following;
 use super::{Cached, any_set, uptime_s};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
-use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer};
+use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer, reason_of};
 use contract::{Body, Exchange, Piece};
 use h1::tokens;
 use http::{Fields, Method, Status, parse_date};
@@ -83,7 +83,7 @@ impl Cached {
             key: (*self.text).into(),
             variant,
             status: answer.status,
-            reason: answer.reason.into(),
+            reason: reason_of(answer.status, answer.reason),
             fields: self.kept_fields(answer.fields, age),
         };
         let writer = Writer::new(&self.store.zone, self.key.get(), head);
@@ -125,6 +125,10 @@ impl Cached {
     }
 
     fn write_whole(&self, exchange: &Exchange, writer: Writer, body: &Body) {
+        // Most contents are one piece, which needs no list.
+        if let Body::Piece(Piece::Bytes(content)) = body {
+            return self.finish(exchange, writer, &[content]);
+        }
         let content = body.pieces().unwrap_or_default().iter().map(|piece| match piece {
             Piece::Bytes(bytes) => Ok(&**bytes),
             Piece::File { .. } => Err(std::io::Error::other("the content is in another file")),
@@ -291,6 +295,13 @@ pub(crate) fn body(object: &Object) -> Body {
 /// The content of an object that another request is getting.
 pub(crate) fn following(arriving: &Arc<Arriving>) -> Body {
     Body::Source(Box::new(Following::new(arriving)))
+}
+
+/// Whether a request depends on the response that there is: it has a condition, or is for a part.
+pub(crate) fn is_conditional(exchange: &Exchange) -> bool {
+    const FIELDS: [&str; 5] =
+        ["If-Modified-Since", "If-None-Match", "Range", "If-Unmodified-Since", "If-Match"];
+    FIELDS.iter().any(|name| exchange.request.head.fields.get(name).is_some())
 }
 
 /// Makes this server judge the conditions of the request, and cut the content to ranges: the upstream server was asked

@@ -660,6 +660,11 @@ impl Cached {
         self.stores.get()
     }
 
+    /// Whether the upstream server may find a response valid again.
+    pub(crate) fn revalidates(&self) -> bool {
+        self.settings.revalidate
+    }
+
     /// Lets another request get the response.
     pub(crate) fn release(&self) {
         self.stores.set(false);

@@ -5,10 +5,14 @@ use contract::{Exchange, Getter, Made, Template};
 use http::Status;
 use std::sync::Arc;
 
-/// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place.
-pub(crate) fn conditions() -> [(&'static str, Template); 6] {
-    let made = |make: fn(&Exchange) -> Vec<u8>| Template::made(Made(Arc::new(make)));
+/// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place:
+/// something only where the upstream server may find a response valid again.
+pub(crate) fn conditions(revalidates: bool) -> [(&'static str, Template); 6] {
     let none = || Template::literal(b"");
+    let made = |make: fn(&Exchange) -> Vec<u8>| match revalidates {
+        true => Template::made(Made(Arc::new(make))),
+        false => none(),
+    };
     [
         ("if-modified-since", made(|exchange| text_of(exchange, last_modified))),
         ("if-unmodified-since", none()),

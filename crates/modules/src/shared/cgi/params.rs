@@ -1,7 +1,7 @@
 //! The parameters that a request is sent with: what the configuration says, and the request's fields.
 
 use crate::shared::apache::environment::{PHP_VALUE, PhpSettings};
-use crate::shared::cached;
+use crate::shared::cached::{self, Cached};
 use crate::shared::scratch::with_scratch;
 use crate::values::variables::host_and_port;
 use conf::Diagnostic;
@@ -81,7 +81,7 @@ pub(crate) fn encode<E: Encoder>(
     pass_fields: bool,
     out: &mut E,
 ) -> Result<(), E::Error> {
-    let is_kept = cached::is_kept(exchange);
+    let cached = Cached::of(exchange).filter(|cached| cached.is_kept());
     let mut environment = crate::shared::apache::environment::for_programs(exchange);
     let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
     if !sets_host && out.write(HOST, false, |value| host_and_port(exchange, value))? {
@@ -99,7 +99,7 @@ pub(crate) fn encode<E: Encoder>(
         each_meta_variable(&exchange.request.head.fields, |variable, text| {
             let is_left_out = is_replaced && variable == AUTHORIZATION;
             let is_host = !sets_host && variable == HOST;
-            let is_condition = is_kept && CONDITIONS.contains(&variable);
+            let is_condition = cached.is_some() && CONDITIONS.contains(&variable);
             if is_left_out
                 || is_host
                 || is_condition
@@ -111,10 +111,10 @@ pub(crate) fn encode<E: Encoder>(
             out.write(variable, true, |value| value.extend_from_slice(text)).map(drop)
         })?;
     }
-    if is_kept {
+    if let Some(cached) = cached {
         let sets = |name: &[u8]| params.iter().any(|param| param.name.eq_ignore_ascii_case(name));
-        for (name, (_, value)) in CONDITIONS.iter().zip(cached::conditions()).filter(|(name, _)| !sets(name))
-        {
+        let conditions = cached::conditions(cached.revalidates());
+        for (name, (_, value)) in CONDITIONS.iter().zip(conditions).filter(|(name, _)| !sets(name)) {
             out.write(name, false, |out| value.write(exchange, out))?;
         }
     }
