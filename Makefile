@@ -116,6 +116,9 @@ cache-kills: compiler ## Fifty kills of a worker that writes responses it keeps:
 	cargo build --package fulmar
 	CACHE_KILLS=$${CACHE_KILLS:-50} cargo test --quiet --package tests caching::a_worker_that_is_killed -- --nocapture
 
+cache-calls: compiler ## What the system calls cost that write a kept response, without a server (CACHE_DIRECTORY, CACHE_FILES).
+	cargo test --quiet --package tests cache_calls -- --ignored --nocapture
+
 cache-million: compiler ## A million kept responses: serving while the index is filled, and its memory beside nginx's (CACHE_OBJECTS).
 	cargo build --release --package fulmar
 	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests cache_index -- --ignored --nocapture

@@ -9,6 +9,7 @@ mod acme;
 mod allocations;
 mod balancing;
 mod body_files;
+mod cache_calls;
 mod cache_faults;
 mod cache_index;
 mod cache_rules;
