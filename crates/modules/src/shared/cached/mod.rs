@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use upstream::{CacheSettings, Failures, Store};
-pub(crate) use variables::{conditions, etag, last_modified, status};
+pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
 
 /// The result of the look for a response (`$upstream_cache_status`).
@@ -791,15 +791,4 @@ fn is_beyond(settings: &CacheSettings, exchange: &Exchange) -> bool {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = std::str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse::<u64>().ok());
     rest.starts_with(b"-") || start.map_or(digits > 0, |start| start >= most)
-}
-
-/// Whether the response of an exchange may be kept, so that the upstream server is asked for all of it.
-pub(crate) fn is_kept(exchange: &Exchange) -> bool {
-    Cached::of(exchange).is_some_and(|cached| cached.is_kept())
-}
-
-/// Whether a HEAD request is passed on as GET.
-pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
-    exchange.request.method == Method::Head
-        && Cached::of(exchange).is_some_and(|cached| cached.settings.convert_head)
 }

@@ -2,7 +2,7 @@
 
 use super::{Cached, Found};
 use contract::{Exchange, Getter, Made, Template};
-use http::Status;
+use http::{Method, Status};
 use std::sync::Arc;
 
 /// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place:
@@ -54,4 +54,15 @@ fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
     let value = head.and_then(|head| head.fields.get(name));
     value.inspect(|value| out.extend_from_slice(value)).is_some()
+}
+
+/// Whether the response of an exchange may be kept, so that the upstream server is asked for all of it.
+pub(crate) fn is_kept(exchange: &Exchange) -> bool {
+    Cached::of(exchange).is_some_and(|cached| cached.is_kept())
+}
+
+/// Whether a HEAD request is passed on as GET.
+pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
+    exchange.request.method == Method::Head
+        && Cached::of(exchange).is_some_and(|cached| cached.settings.convert_head)
 }
