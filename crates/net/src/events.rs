@@ -377,6 +377,16 @@ impl Registration {
         self.blocked(descriptor, Wanted::Write)
     }
 
+    /// Whether the descriptor can be written to, and nothing else happened to it: no error, no end.
+    pub(crate) fn is_only_writable(&self) -> bool {
+        match self.stage.get() {
+            Stage::Untried | Stage::Emptied => false,
+            Stage::Placed(index) => {
+                self.events.places.borrow().all[index as usize].state == State(State::WRITABLE)
+            }
+        }
+    }
+
     fn place(&self, descriptor: BorrowedFd<'_>) -> io::Result<u32> {
         let index = self.events.add(descriptor)?;
         self.stage.set(Stage::Placed(index));

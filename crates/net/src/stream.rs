@@ -2,6 +2,7 @@
 //!
 //! No write raises SIGPIPE: a peer that went away is an error of the kind `BrokenPipe`.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,6 +26,19 @@ use crate::events::{Events, Registration, Wanted};
 pub struct Stream {
     socket: OwnedFd,
     registration: Registration,
+    delay: Cell<Delay>,
+}
+
+/// Whether the kernel delays small writes (Nagle's algorithm). It never delays the first one: a connection on which a request
+/// is written at once, and no other one after it, needs no setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delay {
+    /// That is not to be changed.
+    Settled,
+    /// Nothing was written yet.
+    BeforeFirst,
+    /// The next write must not be delayed.
+    BeforeSecond,
 }
 
 /// How a connection is opened.
@@ -63,10 +77,10 @@ impl ConnectOptions {
 impl Stream {
     /// A stream that is among these events when it has to be waited for.
     pub(crate) fn new(socket: OwnedFd, events: &Rc<Events>) -> Stream {
-        Stream { socket, registration: Registration::new(events) }
+        Stream { socket, registration: Registration::new(events), delay: Cell::new(Delay::Settled) }
     }
 
-    /// Begins to connect to an address, on the event loop of this thread. Small writes will be sent at once (TCP_NODELAY).
+    /// Begins to connect to an address, on the event loop of this thread. Small writes are sent at once (TCP_NODELAY).
     /// Nothing can be read or written before [`poll_connected`](Self::poll_connected) was ready.
     ///
     /// Errors if the system refuses at once, or this thread has no [`Events`].
@@ -80,12 +94,12 @@ impl Stream {
         let address_of_kernel = address.to_kernel()?;
         let kind = socket2::Type::STREAM.nonblocking().cloexec();
         let socket = socket2::Socket::new(address_of_kernel.domain(), kind, None)?;
-        if !address.is_unix() {
-            socket.set_tcp_nodelay(true)?;
-        }
         options.apply(&socket, address.is_unix())?;
         let connected = socket.connect(&address_of_kernel);
         let stream = Stream::new(socket.into(), &events);
+        if !address.is_unix() {
+            stream.delay.set(Delay::BeforeFirst);
+        }
         match connected {
             Ok(()) => Ok(stream),
             Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {
@@ -99,6 +113,9 @@ impl Stream {
     /// Ready when the connection stands, or cannot be had. The task of the last call is woken.
     pub fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.registration.poll(cx, self.socket.as_fd(), Wanted::Write))?;
+        if self.registration.is_only_writable() {
+            return Poll::Ready(Ok(()));
+        }
         match SockRef::from(&self.socket).take_error()? {
             Some(error) => Poll::Ready(Err(error)),
             None => Poll::Ready(Ok(())),
@@ -181,6 +198,7 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         let both = [IoSlice::new(first), IoSlice::new(second)];
         let count = ready!(self.poll_call(cx, Wanted::Write, |socket| {
+            self.settle_delay()?;
             let none = &mut SendAncillaryBuffer::default();
             Ok(rustix::net::sendmsg(socket, &both, none, SendFlags::NOSIGNAL)?)
         }))?;
@@ -191,8 +209,10 @@ impl Stream {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], flags: SendFlags) -> Poll<io::Result<usize>> {
-        let count =
-            ready!(self.poll_call(cx, Wanted::Write, |socket| Ok(rustix::net::send(socket, bytes, flags)?)))?;
+        let count = ready!(self.poll_call(cx, Wanted::Write, |socket| {
+            self.settle_delay()?;
+            Ok(rustix::net::send(socket, bytes, flags)?)
+        }))?;
         if count > 0 && count < bytes.len() {
             self.registration.filled(self.socket.as_fd())?;
         }
@@ -211,8 +231,23 @@ impl Stream {
         count: usize,
     ) -> Poll<io::Result<usize>> {
         self.poll_call(cx, Wanted::Write, |socket| {
+            self.settle_delay()?;
             Ok(rustix::fs::sendfile(socket, file.as_fd(), Some(offset), count)?)
         })
+    }
+
+    /// Sees that the second write, and all after it, leave at once.
+    #[inline]
+    fn settle_delay(&self) -> io::Result<()> {
+        match self.delay.get() {
+            Delay::Settled => {}
+            Delay::BeforeFirst => self.delay.set(Delay::BeforeSecond),
+            Delay::BeforeSecond => {
+                self.delay.set(Delay::Settled);
+                SockRef::from(&self.socket).set_tcp_nodelay(true)?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the next writes be made in this turn, however much was done in it: who ends has no other.
@@ -619,6 +654,25 @@ mod tests {
             let mut received = [9; 3];
             peer.read_exact(&mut received).unwrap();
             assert_eq!(received, [0, 1, 2]);
+        });
+    }
+
+    #[test]
+    fn only_the_first_write_may_be_delayed() {
+        run(async {
+            let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let events = Events::new().unwrap();
+            events.make_current();
+            let address = SocketAddress::Inet(server.local_addr().unwrap());
+            let client = Stream::connect(&address).unwrap();
+            let mut end = End { client, events };
+            end.until(|client, cx| client.poll_connected(cx)).await.unwrap();
+            let (mut peer, _) = server.accept().unwrap();
+            for is_set in [false, true, true] {
+                assert_eq!(end.until(|client, cx| client.poll_write(cx, b"a")).await.unwrap(), 1);
+                peer.read_exact(&mut [0]).unwrap();
+                assert_eq!(SockRef::from(&end.client.socket).tcp_nodelay().unwrap(), is_set);
+            }
         });
     }
 
