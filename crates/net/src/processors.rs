@@ -6,7 +6,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::process::Pid;
 
-/// The calling thread: system calls that take the number of a thread understand 0 so.
+/// The calling thread: 0 means it in system calls that take the number of a thread.
 const THIS_THREAD: Pid = Pid::from_raw(0);
 
 /// The numbers of the processors that may run this thread.

@@ -41,7 +41,7 @@ impl Commands {
         Told::Command(command)
     }
 
-    /// Waits for the command to end at once. Until then it only reopens logs, and ignores all other commands.
+    /// Waits for [`Command::Terminate`]. Until then only [`Command::ReopenLogs`] has an effect.
     pub(crate) async fn terminated(&mut self, reopen: impl Fn(&Commands)) {
         let mut has_supervisor = true;
         loop {

@@ -31,7 +31,7 @@ impl Members {
         Members { id, primary, backup, points: OnceLock::new() }
     }
 
-    /// New members with these servers. They replace `self`, and take over its connections.
+    /// New members, after the addresses of a name have changed. A server that is in both keeps its state.
     pub(crate) fn replaced_by(&self, servers: Vec<Server>) -> Members {
         let members = Members::numbered(self.id, servers);
         self.primary.hand_over(&members.primary);

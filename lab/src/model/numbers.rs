@@ -1,4 +1,4 @@
-//! Texts that differ in a number: `{number}` and `{network}` in paths, fields and lines of files.
+//! Texts that differ in a number: `{number}` and `{network}` in paths, header fields and lines of files.
 
 use crate::model::random::XorShift;
 
@@ -11,7 +11,8 @@ pub const NETWORK: &str = "{network}";
 /// How many networks there are from 11.0.0.0 to 126.255.255.0, between the private network 10.0.0.0/8 and loopback.
 const NETWORKS: u64 = 116 << 16;
 
-/// Has no divisor in common with their number, so that no network comes twice.
+/// The distance between the networks of two numbers in a row. It has no divisor in common with [`NETWORKS`], so no network
+/// comes twice.
 const STRIDE: u64 = 4_637_093;
 
 /// The text with `number` in place of [`NUMBER`] and [`NETWORK`]. `count` is how many numbers there are.

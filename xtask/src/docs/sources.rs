@@ -97,7 +97,7 @@ fn inheritance(rule: Rule, arity: Arity, contexts: Contexts) -> &'static str {
         _ if OUTERMOST.contains(&contexts) => "no",
         (Rule::Value, _) | (Rule::List, Arity::Flag) => "the value of the nearest level",
         (Rule::List, _) => "all values of the nearest level",
-        (Rule::Gather, _) => "the values of all levels, outermost first",
+        (Rule::Gather, _) => "the values of all levels; where only one can count, the innermost",
         (Rule::Never, _) => "no",
         (Rule::Unnamed, _) => "into `if` and `limit_except` only",
     }

@@ -62,7 +62,7 @@ impl Report {
         }
     }
 
-    /// Whether all that failed is known by name: a target that did not build, or died, lists no tests.
+    /// Whether all failed tests are known by name. A target that died lists none.
     pub(super) fn is_whole(&self) -> bool {
         self.failures.len() == self.targets.len()
     }

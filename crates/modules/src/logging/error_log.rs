@@ -14,8 +14,8 @@
 //! `referrer`.
 //!
 //! `syslog:server=ADDRESS` sends messages to a syslog server, with the parameters of `access_log`; the severity is
-//! the level of the message. If all logs outside of `http` are syslog servers, their messages also go to the default
-//! file. `memory:SIZE`, a log in memory, is rejected, because only a debugger could read it.
+//! the level of the message. If all logs outside of `http` are syslog servers, messages of the level `error` and
+//! above also go to the default file. `memory:SIZE`, a log in memory, is rejected, because only a debugger could read it.
 //!
 //! A log that cannot be written is reported once a minute in the other logs, or on the standard error stream. Its
 //! messages are lost, and no request waits. When the log can be written again, the number of lost lines is reported;
@@ -25,8 +25,8 @@
 //! and the next second begins with their number. Messages more severe than `error`, and `debug` messages, are never
 //! suppressed.
 //!
-//! Without a directive, messages go to `/var/log/fulmar/error.log`, or to the file of `-e`. If no log is named and
-//! the default file cannot be opened, they go to the standard error stream. With `log_not_found off`, files that do
+//! Without a directive, messages go to the default file: `/var/log/fulmar/error.log`, or the one that `-e` names. If
+//! `/var/log/fulmar/error.log` cannot be opened, they go to the standard error stream. With `log_not_found off`, files that do
 //! not exist are not logged.
 //!
 //! ```conf
@@ -72,7 +72,7 @@ pub struct Use {
     is_main: bool,
 }
 
-/// The error log of a level: its own, or the one that it inherits, or the default file. The default file is added, too,
+/// The error log of a level of the configuration: its own, or the one that it inherits, or the default file. The default file is added, too,
 /// if the main level has logs on syslog servers only.
 pub fn of_level(view: &View<'_>, logs: &LogFiles) -> ErrorLog {
     let uses = view.all(&ERROR_LOG);

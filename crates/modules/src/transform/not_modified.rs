@@ -4,7 +4,7 @@
 //! request with `If-None-Match` or `If-Modified-Since` gets 304 without content if the client has the current
 //! content. A request with `If-Match` or `If-Unmodified-Since` gets 412 if the content has changed.
 //! `if_modified_since` chooses how times are compared: `exact`, `before` (304 also if the file is older than the client's time) or `off`
-//! (times are never equal). Responses of `proxy_pass` or `fastcgi_pass` are not changed, because the upstream server
+//! (times are not compared). Responses of `proxy_pass` or `fastcgi_pass` are not changed, because the upstream server
 //! got the conditions. In the example, the `*` after `Last-Modified:` stands for the time of the file; the `*` after
 //! `If-Match:` is sent as it is.
 //!

@@ -1,8 +1,8 @@
 //! Sets in `.htaccess` files how directories are listed.
 //!
 //! `Options +Indexes` turns listings on. A listing leaves out names to which `.htaccess` files deny access, and
-//! names in `IndexIgnore`. Without other directives of this page, the listing has the form of
-//! [`autoindex_format`](autoindex.md). With them it looks like Apache's: a plain list, columns with `IndexOptions
+//! names in `IndexIgnore`. With `Options` and `IndexIgnore` alone, the listing has the form of
+//! [`autoindex_format`](autoindex.md). With any other directive of this page it looks like Apache's: a plain list, columns with `IndexOptions
 //! FancyIndexing`, or a table with `HTMLTable` added. Clients sort it with the query: `?C=M;O=D` begins with the newest
 //! file. `C` is the column: `N` (name), `M` (modified), `S` (size) or `D` (description). `O` is the order: `A` (ascending) or
 //! `D` (descending).
@@ -142,7 +142,7 @@ pub(crate) static ADD_DESCRIPTION: Directive<Line> =
 /// `AddIcon URL|(ALT,URL) NAME …`
 pub(crate) static ADD_ICON: Directive<Line> =
     line("AddIcon", Arity::AtLeast(2), |args, loading| parse_icon(args, loading, Place::Path))
-        .help("The icon of files by name; `^^DIRECTORY^^` is any directory, `^^BLANKICON^^` the heading.");
+        .help("The icon of files by name; `^^DIRECTORY^^` is any directory, `^^BLANKICON^^` stands for the row of headings.");
 
 /// `AddIconByType URL|(ALT,URL) TYPE …`
 pub(crate) static ADD_ICON_BY_TYPE: Directive<Line> =

@@ -35,9 +35,9 @@
 //! `severity=` (`info`), `tag=` (`nginx`, so that filters for nginx's messages work) and `nohostname`.
 //!
 //! The name of the file may contain variables. Then the worker's user opens the file for each line. As in
-//! nginx, nothing is logged while the document root does not exist. `open_log_file_cache` keeps up to `max` of these files open if they are used `min_uses` times within
-//! the `inactive` time, and checks after the `valid` time whether their paths still exist. A name with `..` is
-//! rejected.
+//! nginx, such a file gets no lines while the document root does not exist. `open_log_file_cache` keeps up to `max` of these files open if they are used `min_uses` times within
+//! the `inactive` time, and checks after the `valid` time whether their paths still exist. If the
+//! name with its values contains `..`, the line is lost.
 //!
 //! With `log_subrequest on`, subrequests, such as those of `auth_request`, have their own lines before the line of
 //! the main request.
