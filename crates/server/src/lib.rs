@@ -2,19 +2,24 @@
 
 #![forbid(unsafe_code)]
 
+// A new configuration for a worker that serves.
 mod adoption;
 mod commands;
 mod conn;
+// Requests that no client waits for.
 mod detached;
 mod event_loop;
 mod explain;
 mod logs;
+// How many connections a thread may hold.
 mod places;
+// What a thread tells the watchdog while it serves.
 mod pulse;
 mod services;
 #[cfg(test)]
 mod serving;
 mod spare_memory;
+// What a worker needs to serve another configuration.
 mod successor;
 mod task_table;
 mod tasks;
