@@ -190,10 +190,7 @@ impl Times {
 
 /// The fields that `Vary` names; `None` where the response may not be kept for it.
 pub(crate) fn vary(fields: &Fields, ignoring: Ignoring) -> Option<Box<[u8]>> {
-    if ignoring.vary {
-        return Some(Box::default());
-    }
-    if fields.get("Vary").is_none() {
+    if ignoring.vary || fields.get("Vary").is_none() {
         return Some(Box::default());
     }
     let all: Vec<&[u8]> = fields.all("Vary").collect();

@@ -18,6 +18,11 @@ pub fn pair(text: &[u8]) -> Option<u8> {
     }
 }
 
+/// The bytes of a text: two hexadecimal digits for each, and nothing else.
+pub fn bytes(text: &[u8]) -> Option<Vec<u8>> {
+    text.chunks(2).map(pair).collect()
+}
+
 /// The text of bytes: two digits for each, in lower case.
 pub fn text(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|&byte| digits(byte)).map(char::from).collect()
@@ -35,12 +40,21 @@ fn digits(byte: u8) -> [u8; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::{pair, pairs, text};
+    use super::{bytes, pair, pairs, text};
 
     #[test]
     fn a_byte_is_two_digits() {
         assert_eq!(text(&[0, 0x7f, 0xa5]), "007fa5");
         assert_eq!(pairs([0, 0x7f, 0xa5]).as_flattened(), b"007fa5");
+    }
+
+    #[test]
+    fn bytes_are_pairs_of_digits() {
+        assert_eq!(bytes(b"007fA5"), Some(vec![0, 0x7f, 0xa5]));
+        assert_eq!(bytes(b""), Some(Vec::new()));
+        for text in ["0", "007", "0g", " 0"] {
+            assert_eq!(bytes(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub fn write_number(number: u64, digits: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[start..]);
 }
 
-/// The number that these decimal digits say, as far as it fits an offset in a file.
+/// The number of decimal digits and nothing else, up to the largest signed 64-bit number: an offset in a file.
 pub fn parse_number(digits: &[u8]) -> Option<u64> {
     let number = digits.iter().try_fold(0i64, |number, &byte| {
         let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
-use super::number::digits;
 use crate::tree::Word;
+use http::parse_number;
 
 /// The longest path of a Unix socket: `sockaddr_un` has 108 bytes, and the last one is NUL.
 const UNIX_PATH_MAX: usize = 107;
@@ -90,7 +90,7 @@ pub fn target(text: &[u8], default_port: u16) -> Result<(Address, &[u8]), ValueE
 
 /// Four decimal numbers. Leading zeros do not make them octal.
 pub(super) fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
-    let mut octets = text.split(|&byte| byte == b'.').map(|part| u8::try_from(digits(part)?).ok());
+    let mut octets = text.split(|&byte| byte == b'.').map(|part| u8::try_from(parse_number(part)?).ok());
     let address = [octets.next()??, octets.next()??, octets.next()??, octets.next()??];
     octets.next().is_none().then(|| Ipv4Addr::from(address))
 }
@@ -167,7 +167,7 @@ fn host_of(text: &[u8], listening: bool) -> Result<Host, Reason> {
 /// Digits, or two runs of digits with a dash. The caller checks the range of the numbers.
 fn looks_like_port(text: &[u8]) -> bool {
     let (first, last) = split_dash(text);
-    digits(first).is_some() && last.is_none_or(|last| digits(last).is_some())
+    parse_number(first).is_some() && last.is_none_or(|last| parse_number(last).is_some())
 }
 
 fn port_range(text: &[u8], listening: bool) -> Result<(u16, u16), Reason> {
@@ -181,7 +181,7 @@ fn port_range(text: &[u8], listening: bool) -> Result<(u16, u16), Reason> {
 }
 
 fn port(text: &[u8]) -> Result<u16, Reason> {
-    let port = digits(text).and_then(|value| u16::try_from(value).ok());
+    let port = parse_number(text).and_then(|value| u16::try_from(value).ok());
     port.filter(|port| *port > 0).ok_or("invalid port")
 }
 

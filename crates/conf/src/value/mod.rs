@@ -20,7 +20,7 @@ pub use address::{Address, Host, endpoint, listen, target};
 pub use choice::{access, bitmask, choice, flag};
 pub use host_names::{HostNames, NameError};
 pub use network::{Network, cidr, subnet};
-pub use number::{bounded, number, number_in_text, offset, size, size_in_text, status};
+pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};
 pub use pattern::{Captures, Pattern, TooManySteps, Wrong, pattern};
 pub use pattern_set::{Candidate, PatternSet};

@@ -6,8 +6,8 @@ use ipnet::IpNet;
 
 use super::ValueError;
 use super::address::{ipv4, ipv6};
-use super::number::digits;
 use crate::tree::Word;
+use http::parse_number;
 
 /// An address with a prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn subnet(word: &Word) -> Result<IpNet, ValueError> {
                 u8::try_from(mask.leading_ones()).ok()
             }
             Some(_) => None,
-            None => digits(mask).and_then(|bits| u8::try_from(bits).ok()),
+            None => parse_number(mask).and_then(|bits| u8::try_from(bits).ok()),
         },
     };
     let net = bits.and_then(|bits| IpNet::new(IpAddr::V4(address), bits).ok());
@@ -65,7 +65,7 @@ fn parse(text: &[u8]) -> Option<Network> {
     let address = ipv4(address).map(IpAddr::V4).or_else(|| ipv6(address).map(IpAddr::V6))?;
     let net = match slash {
         None => IpNet::from(address),
-        Some(at) => IpNet::new(address, u8::try_from(digits(&text[at + 1..])?).ok()?).ok()?,
+        Some(at) => IpNet::new(address, u8::try_from(parse_number(&text[at + 1..])?).ok()?).ok()?,
     };
     Some(Network { net: net.trunc(), has_low_bits: net.trunc() != net })
 }

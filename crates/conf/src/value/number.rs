@@ -2,6 +2,7 @@
 
 use super::ValueError;
 use crate::tree::Word;
+use http::parse_number;
 
 /// Largest number that nginx reads on 64-bit systems.
 const MAX: u64 = i64::MAX.unsigned_abs();
@@ -32,12 +33,7 @@ pub fn offset(word: &Word) -> Result<u64, ValueError> {
 /// # Errors
 /// [`ValueError::Number`].
 pub fn number(word: &Word) -> Result<u64, ValueError> {
-    digits(&word.text).ok_or(ValueError::Number)
-}
-
-/// As [`number`], for a text that variables gave while a request is served; `None` if it is not a number.
-pub fn number_in_text(text: &[u8]) -> Option<u64> {
-    digits(text)
+    parse_number(&word.text).ok_or(ValueError::Number)
 }
 
 /// Digits, from `least` to `most`, both included; no `most` means no upper end.
@@ -55,20 +51,8 @@ pub fn bounded(word: &Word, least: u64, most: Option<u64>) -> Result<u64, ValueE
 /// # Errors
 /// [`ValueError::Invalid`].
 pub fn status(word: &Word) -> Result<u16, ValueError> {
-    let code = digits(&word.text).and_then(|value| u16::try_from(value).ok());
+    let code = parse_number(&word.text).and_then(|value| u16::try_from(value).ok());
     code.filter(|code| *code <= 999).ok_or(ValueError::Invalid)
-}
-
-/// Decimal digits and nothing else, up to the largest signed 64-bit number.
-pub(super) fn digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    let value = text.iter().try_fold(0u64, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })?;
-    (value <= MAX).then_some(value)
 }
 
 fn scaled(text: &[u8], units: &[(u8, u32)]) -> Result<u64, ValueError> {
@@ -78,7 +62,7 @@ fn scaled(text: &[u8], units: &[(u8, u32)]) -> Result<u64, ValueError> {
         (Some((_, shift)), Some((_, number))) => (number, *shift),
         _ => (text, 0),
     };
-    let value = digits(number).ok_or(wrong.clone())?;
+    let value = parse_number(number).ok_or(wrong.clone())?;
     if value > MAX >> shift { Err(wrong) } else { Ok(value << shift) }
 }
 

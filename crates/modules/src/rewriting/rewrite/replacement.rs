@@ -4,7 +4,7 @@ use super::text::{Text, parts, was_escaped};
 use conf::value::Part;
 use conf::{Diagnostic, Span};
 use contract::{Args, Event, Exchange, Loading, Regex};
-use http::Status;
+use http::{Status, hex};
 use journal::Level;
 
 /// A pattern and what replaces a URI that matches it.
@@ -188,7 +188,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
             }
             (b'%', [high, low, tail @ ..]) if high.is_ascii_hexdigit() => {
                 rest = tail;
-                match hex(*high, *low) {
+                match hex::pair(&[*high, *low]) {
                     Some(b'?') if low.is_ascii_alphabetic() => {
                         out.push(b'?');
                         out.extend_from_slice(rest);
@@ -210,11 +210,6 @@ fn unescape(text: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-fn hex(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    Some(digit(high)? << 4 | digit(low)?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The values of texts. Each function takes the texts of a directive; the error says what is wrong with them.
 
 use aws_lc_rs::hmac;
-use conf::value::number_in_text;
-use http::{base64, escape, hex, uri};
+use http::{base64, escape, hex, parse_number, uri};
 use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha1::Sha1;
@@ -71,8 +70,7 @@ pub(super) fn encode_hex(texts: &[Vec<u8>]) -> Value {
 }
 
 pub(super) fn decode_hex(texts: &[Vec<u8>]) -> Value {
-    let pairs = texts[0].chunks(2).map(hex::pair);
-    pairs.collect::<Option<_>>().ok_or("the text does not consist of pairs of hexadecimal digits")
+    hex::bytes(&texts[0]).ok_or("the text does not consist of pairs of hexadecimal digits")
 }
 
 pub(super) fn md5(texts: &[Vec<u8>]) -> Value {
@@ -97,7 +95,7 @@ fn signed(algorithm: hmac::Algorithm, texts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 pub(super) fn random(texts: &[Vec<u8>]) -> Value {
-    let bound = |text: &[u8]| number_in_text(text).ok_or("the bounds are not numbers");
+    let bound = |text: &[u8]| parse_number(text).ok_or("the bounds are not numbers");
     let (one, other) = (bound(&texts[0])?, bound(&texts[1])?);
     let (low, high) = (one.min(other), one.max(other));
     let count = u128::from(high - low) + 1;
@@ -117,7 +115,7 @@ pub(super) fn random_lcalpha(texts: &[Vec<u8>]) -> Value {
 
 /// Characters of an alphabet, each as likely as the others.
 fn random_text(length: &[u8], alphabet: &[u8]) -> Value {
-    let length = number_in_text(length).and_then(|length| usize::try_from(length).ok());
+    let length = parse_number(length).and_then(|length| usize::try_from(length).ok());
     let length =
         length.filter(|length| (1..=LONGEST).contains(length)).ok_or("the length is not from 1 to 64")?;
     let mut text = Vec::with_capacity(length);

@@ -4,6 +4,7 @@ use super::recoding::Recoding;
 use conf::spec::unexpected_block;
 use conf::{Diagnostic, Node, Word};
 use contract::{Args, Loading};
+use http::hex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,10 +77,10 @@ fn utf8_tables(lines: &[Node]) -> Result<(Table, Table), Diagnostic> {
     let mut back = HashMap::new();
     for line in lines {
         let (byte, word) = entry(line)?;
-        let bytes = bytes_in_hex(&word.text).filter(|bytes| bytes.len() <= UTF8_MAX);
+        let bytes = hex::bytes(&word.text).filter(|bytes| bytes.len() <= UTF8_MAX);
         let character = bytes.as_deref().and_then(Recoding::character);
         let (Some(bytes), Some(character)) = (bytes, character) else { return Err(invalid(line, word)) };
-        forth[usize::from(byte)] = bytes;
+        forth[usize::from(byte)] = bytes.into();
         back.insert(character, byte);
     }
     Ok((Table::ToUtf8(forth), Table::FromUtf8(back)))
@@ -111,12 +112,6 @@ fn invalid(line: &Node, word: &Word) -> Diagnostic {
 fn byte_in_hex(word: &Word) -> Option<u8> {
     let text = std::str::from_utf8(&word.text).ok().filter(|text| !text.starts_with('+'))?;
     u8::from_str_radix(text, 16).ok()
-}
-
-fn bytes_in_hex(text: &[u8]) -> Option<Box<[u8]>> {
-    let (pairs, []) = text.as_chunks::<2>() else { return None };
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
 impl CharsetMap {
