@@ -147,7 +147,8 @@ impl Filter for Slices {
             Ok(part) => part,
             Err(message) => {
                 exchange.log(Level::Error, &message);
-                exchange.response = ResponseHead::new(Status::INTERNAL_SERVER_ERROR);
+                // As in nginx: the connection closes without a response.
+                exchange.response = ResponseHead::new(Status::CLOSE);
                 return Body::Empty;
             }
         };
