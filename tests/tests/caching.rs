@@ -1,10 +1,10 @@
 //! Responses that are kept: which requests reach the other server, and what stays on the disk.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Signal, kill_process};
 use tests::binary::Server;
@@ -378,14 +378,35 @@ fn a_worker_that_is_killed_leaves_no_half_response() {
 }
 
 #[test]
-fn damaged_and_foreign_files_are_never_sent() {
+fn what_a_killed_writer_leaves_is_asked_for_again() {
     let counter = Counter::start(numbered);
     let running = counter.site(&with("")).start(Server::Fulmar);
     get(&running, "/a");
-    let path = files(&running.log_path("cache")).remove(0);
-    let good = fs::read(&path).unwrap();
-    let mut expected = 1;
+    let path = only_file(&running);
+    let whole = fs::read(&path).unwrap();
+    for (number, end) in [0, 10, whole.len() - 1].into_iter().enumerate() {
+        // As if the process had died between making the file and writing it.
+        fs::write(&path, &whole[..end]).unwrap();
+        let old = SystemTime::now() - Duration::from_secs(60);
+        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        let expected = format!("number {}", number + 2);
+        assert_eq!(kept(&running, "/a"), pair("MISS", &expected), "{end} bytes");
+        assert_eq!(kept(&running, "/a"), pair("HIT", &expected), "{end} bytes");
+        assert_eq!(only_file(&running), path);
+    }
+    assert_eq!(running.log("error.log").matches("was cut off, and is removed").count(), 3);
+    running.stop_alerted();
+}
+
+#[test]
+fn damaged_and_foreign_files_are_never_sent() {
+    let counter = Counter::start(numbered);
+    let running = counter.site(&with("")).start(Server::Fulmar);
     for damage in 0..4 {
+        let target = format!("/{damage}");
+        get(&running, &target);
+        let path = only_file(&running);
+        let good = fs::read(&path).unwrap();
         let bytes = match damage {
             0 => good[..good.len() - 1].to_vec(),
             1 => good.iter().enumerate().map(|(at, byte)| if at == 60 { byte ^ 1 } else { *byte }).collect(),
@@ -393,9 +414,10 @@ fn damaged_and_foreign_files_are_never_sent() {
             _ => vec![0; 10_000],
         };
         fs::write(&path, bytes).unwrap();
-        expected += 1;
-        assert_eq!(kept(&running, "/a"), pair("MISS", &format!("number {expected}")), "damage {damage}");
-        assert_eq!(kept(&running, "/a"), pair("HIT", &format!("number {expected}")));
+        let expected = format!("number {}", 2 * damage + 2);
+        assert_eq!(kept(&running, &target), pair("MISS", &expected), "damage {damage}");
+        assert_eq!(kept(&running, &target), pair("HIT", &expected));
+        fs::remove_file(&path).unwrap();
     }
     running.stop_alerted();
 }
@@ -572,6 +594,57 @@ fn ranged(asked: &Asked, length: usize) -> Reply {
         ),
         After::Keep,
     )
+}
+
+/// A response to HEAD has no content. Responses for `/old` have expired when they arrive.
+fn headed(asked: &Asked, number: usize) -> Reply {
+    let body = format!("number {number}");
+    let sent = if asked.text.starts_with(b"HEAD ") { "" } else { &body };
+    let expires = if asked.target.starts_with("/old") { "@1" } else { "600" };
+    let head = format!("X-Accel-Expires: {expires}\r\nETag: \"{number}\"\r\nContent-Length: {}", body.len());
+    raw(&format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{sent}"), After::Keep)
+}
+
+fn ask_head(running: &Running, target: &str) -> Response {
+    let request = format!("HEAD {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    running.ask_bytes(request.as_bytes()).last().clone()
+}
+
+#[test]
+fn a_response_to_head_is_kept_for_head_only() {
+    for rules in ["", "proxy_cache_rules rfc9111; proxy_cache_valid 1h;"] {
+        let counter = Counter::start(headed);
+        let settings = format!("proxy_cache_convert_head off; proxy_cache_lock on; {rules}");
+        let running = counter.site(&with(&settings)).start(Server::Fulmar);
+        let head = |target: &str| {
+            let response = ask_head(&running, target);
+            assert_eq!((response.status, response.field("Content-Length")), (200, Some("8")), "{response}");
+            (response.field("X-Cache").unwrap().to_owned(), response.field("ETag").unwrap().to_owned())
+        };
+        assert_eq!(head("/a"), pair("MISS", "\"1\""));
+        (0..4).for_each(|_| assert_eq!(head("/a"), pair("HIT", "\"1\""), "from the file and from memory"));
+        assert_eq!(kept(&running, "/a"), pair("MISS", "number 2"));
+        assert_eq!(kept(&running, "/a"), pair("HIT", "number 2"));
+        assert_eq!(head("/a"), pair("HIT", "\"2\""), "the response to GET has taken the place");
+        running.stop();
+    }
+}
+
+#[test]
+fn a_response_to_head_replaces_no_content() {
+    let counter = Counter::start(headed);
+    let running = counter.site(&with("proxy_cache_convert_head off;")).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/old"), pair("MISS", "number 1"));
+    let before = fs::read(only_file(&running)).unwrap();
+    let status = |target: &str| ask_head(&running, target).field("X-Cache").unwrap_or_default().to_owned();
+    assert_eq!(status("/old"), "EXPIRED");
+    assert_eq!(fs::read(only_file(&running)).unwrap(), before);
+    assert_eq!(
+        [status("/old2"), status("/old2")],
+        ["MISS", "EXPIRED"],
+        "one without content replaces its like"
+    );
+    running.stop();
 }
 
 #[test]

@@ -736,3 +736,44 @@ fn cookies_in_the_log_before_they_were_rewritten() {
         );
     }
 }
+
+/// Reason: nginx keeps the response to a HEAD request under the key of GET, announces its length to a GET request, and sends
+/// no content: the client takes the next response for it.
+#[test]
+fn the_response_to_head_is_not_sent_to_get() {
+    let origin = Origin::start(|asked| {
+        let body = if asked.text.starts_with(b"HEAD ") { "" } else { "hello" };
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 5\r\n\r\n";
+        raw(&format!("{head}{body}"), After::Keep)
+    });
+    let port = origin.address().port();
+    let site = Site::new(&format!(
+        "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
+         server {{
+            listen 127.0.0.1:%%PORT%%;
+            add_header X-Cache $upstream_cache_status;
+            location / {{
+                proxy_pass http://127.0.0.1:{port};
+                proxy_cache one;
+                proxy_cache_convert_head off;
+            }}
+        }}"
+    ));
+    let status = |running: &Running, method: &str| {
+        let answer = running.ask(&format!("{method} / HTTP/1.0"));
+        let response = answer.last();
+        (response.field("X-Cache").unwrap_or_default().to_owned(), response.text())
+    };
+    let asked = |server: Server| {
+        let running = site.start(server);
+        let heads = ["HEAD", "HEAD"].map(|method| status(&running, method).0);
+        let got = status(&running, "GET");
+        running.stop();
+        (heads, got)
+    };
+    let heads = ["MISS".to_owned(), "HIT".to_owned()];
+    assert_eq!(asked(Server::Fulmar), (heads.clone(), ("MISS".into(), "hello".into())));
+    if have_nginx() {
+        assert_eq!(asked(Server::Nginx), (heads, ("HIT".into(), String::new())), "nginx no longer differs");
+    }
+}

@@ -291,26 +291,15 @@ impl Drop for Follower {
 #[cfg(test)]
 mod tests {
     use super::{Arrived, Follower, TAIL_MAX};
-    use crate::{Freshness, Head, Key, Levels, Writer, Zone};
-    use http::{Fields, Status};
+    use crate::{Head, Key, Levels, Writer, Zone};
+    use http::Fields;
     use std::os::unix::fs::FileExt;
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
     use std::time::{Duration, Instant};
 
     fn writer(zone: &Arc<Zone>) -> Writer {
-        let head = Head {
-            freshness: Freshness::default(),
-            date: 1,
-            length: 0,
-            checksum: 0,
-            key: b"a".as_slice().into(),
-            variant: None,
-            status: Status::OK,
-            reason: Default::default(),
-            fields: Fields::new(),
-        };
-        Writer::new(zone, Key::of(b"a"), head).unwrap()
+        Writer::new(zone, Key::of(b"a"), Head::plain("a", Fields::new())).unwrap()
     }
 
     /// What a follower reads; `None` where it waits.
@@ -352,7 +341,7 @@ mod tests {
         assert_eq!(next(&mut fast), Some(Ok("world".into())));
         assert_eq!(next(&mut fast), None, "the file has not its name yet");
         assert_eq!((next(&mut part), next(&mut part)), (Some(Ok("wo".into())), Some(Err(true))));
-        writer.finish(&[], 61).unwrap();
+        writer.finish(61).unwrap();
         drop(fill);
         assert_eq!(next(&mut fast), Some(Err(true)));
         assert_eq!((next(&mut slow), next(&mut slow)), (Some(Ok("helloworld".into())), Some(Err(true))));

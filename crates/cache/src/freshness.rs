@@ -1,6 +1,6 @@
 //! Whether a response may be kept, and for how long: nginx's rules.
 
-use http::{Field, Fields, Status};
+use http::{Field, Fields, KnownName, Status};
 
 /// How long `Vary` may be, in bytes. A response with a longer one is not kept.
 const VARY_MAX: usize = 128;
@@ -56,15 +56,20 @@ impl Freshness {
     ) -> Option<Freshness> {
         let (ignoring, valid) = rules;
         let times = Times::of(fields, ignoring, now);
-        if times.is_refused || times.is_denied || times.is_expired {
+        if times.forbid_to_keep() {
             return None;
         }
-        let vary = vary(fields, ignoring)?;
+        let vary = if times.has_vary { vary(fields, ignoring)? } else { Box::default() };
         let valid_until = match times.valid_until {
             0 => now.saturating_add(valid.of(status)?),
             until => until,
         };
         Some(Freshness { valid_until, updating_s: times.updating_s, error_s: times.error_s, vary })
+    }
+
+    /// Whether the fields of a response allow to keep it, if it gets a time.
+    pub fn may_be_kept(fields: &Fields, ignoring: Ignoring, now: i64) -> bool {
+        !Times::of(fields, ignoring, now).forbid_to_keep() && vary(fields, ignoring).is_some()
     }
 
     /// Whether it is fresh at a time.
@@ -100,6 +105,8 @@ pub struct Times {
     is_expired: bool,
     has_accel: bool,
     has_expires: bool,
+    /// Whether there is a field `Vary`.
+    has_vary: bool,
 }
 
 impl Times {
@@ -112,10 +119,19 @@ impl Times {
         times
     }
 
+    fn forbid_to_keep(&self) -> bool {
+        self.is_refused || self.is_denied || self.is_expired
+    }
+
     fn read(&mut self, field: &Field<'_>, ignoring: Ignoring, now: i64) {
+        match field.known {
+            KnownName::Other => {}
+            KnownName::Expires => return self.read_expires(field.value, ignoring, now),
+            _ => return,
+        }
         // A look at the length is all that most names need.
         match field.name.len() {
-            7 if field.is("Expires") => self.read_expires(field.value, ignoring, now),
+            4 if field.is("Vary") => self.has_vary = true,
             10 if field.is("Set-Cookie") => self.is_refused |= !ignoring.set_cookie,
             13 if field.is("Cache-Control") && !ignoring.cache_control => {
                 self.read_cache_control(field.value, now);

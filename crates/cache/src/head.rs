@@ -10,13 +10,13 @@ use http::{Fields, Status};
 use std::borrow::Cow;
 
 /// How the files of this format start. Another format has another number.
-const MAGIC: &[u8; 8] = b"FULMARc3";
+const MAGIC: &[u8; 8] = b"FULMARc4";
 
 /// Where the part of a head starts that its CRC-32 protects.
 const SUMMED: usize = MAGIC.len() + 4;
 
 /// The bytes before the texts.
-const FIXED: usize = SUMMED + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16;
+const FIXED: usize = SUMMED + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16 + 1;
 
 /// How long a head may be, in bytes. A response with a longer one is not kept.
 const HEAD_MAX: usize = 128 * 1024;
@@ -48,6 +48,80 @@ pub struct Head {
     pub reason: Cow<'static, [u8]>,
     /// The fields as the upstream server sent them.
     pub fields: Fields,
+    /// Whether it is a response to HEAD, which came without its content. Its fields include `Content-Length`.
+    pub is_bare: bool,
+}
+
+/// What is known of a response that is going to be kept, but for its fields and its content.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadParts<'a> {
+    /// As in [`Head`].
+    pub freshness: &'a Freshness,
+    /// As in [`Head`].
+    pub date: i64,
+    /// As in [`Head`].
+    pub key: &'a [u8],
+    /// As in [`Head`].
+    pub variant: Option<Key>,
+    /// As in [`Head`].
+    pub status: Status,
+    /// As in [`Head`].
+    pub reason: &'a [u8],
+    /// As in [`Head`].
+    pub is_bare: bool,
+}
+
+impl HeadParts<'_> {
+    /// Puts the bytes of the head in place of what is there. `content` is the length and the checksum of the content;
+    /// `write_fields` appends the lines of the fields. `None` where the head is too long to be kept.
+    pub(crate) fn encode_into(
+        &self,
+        content: (u64, u32),
+        write_fields: impl FnOnce(&mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let Freshness { valid_until, updating_s, error_s, vary } = self.freshness;
+        out.clear();
+        out.resize(FIXED, 0);
+        for part in [KEY_START, self.key, b"\n", vary, self.reason] {
+            out.extend_from_slice(part);
+        }
+        let start = out.len();
+        write_fields(out);
+        if out.len() > HEAD_MAX {
+            return None;
+        }
+        let fields = u32::try_from(out.len() - start).ok()?;
+        let mut numbers = Numbers(&mut out[SUMMED + 4..FIXED]);
+        numbers.put(content.0.to_le_bytes());
+        for number in [*valid_until, *updating_s, *error_s, self.date] {
+            numbers.put(number.to_le_bytes());
+        }
+        numbers.put(content.1.to_le_bytes());
+        numbers.put(self.status.0.to_le_bytes());
+        numbers.put(u16::try_from(vary.len()).ok()?.to_le_bytes());
+        numbers.put(u32::try_from(self.key.len()).ok()?.to_le_bytes());
+        numbers.put(u16::try_from(self.reason.len()).ok()?.to_le_bytes());
+        numbers.put(fields.to_le_bytes());
+        numbers.put(self.variant.map_or([0; 16], |variant| variant.0));
+        numbers.put([u8::from(self.is_bare)]);
+        Head::seal(out);
+        Some(())
+    }
+}
+
+/// Room for the numbers of a head.
+struct Numbers<'a>(&'a mut [u8]);
+
+impl Numbers<'_> {
+    /// Writes a number into the first bytes, and goes on behind them.
+    #[inline]
+    fn put<const N: usize>(&mut self, number: [u8; N]) {
+        if let Some((first, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
+            *first = number;
+            self.0 = rest;
+        }
+    }
 }
 
 /// Why a file's start is no head.
@@ -72,6 +146,7 @@ impl Head {
             status: Status::OK,
             reason: Cow::default(),
             fields,
+            is_bare: false,
         }
     }
 
@@ -91,27 +166,23 @@ impl Head {
 
     /// Puts the bytes of the head in place of what is there; `None` where it is too long to be kept.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Option<()> {
-        let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
-        let fields = self.fields.lines();
-        out.clear();
-        out.reserve(self.encoded_len()?);
-        out.extend_from_slice(&[0; SUMMED + 4]);
-        out.extend_from_slice(&self.length.to_le_bytes());
-        for number in [valid_until, updating_s, error_s, &self.date] {
-            out.extend_from_slice(&number.to_le_bytes());
+        let content = (self.length, self.checksum);
+        self.parts().encode_into(content, |out| out.extend_from_slice(&self.fields.lines()), out)
+    }
+
+    /// The head without its fields and without what describes the content.
+    pub fn parts(&self) -> HeadParts<'_> {
+        let Head { freshness, key, reason, .. } = self;
+        let &Head { date, variant, status, is_bare, .. } = self;
+        HeadParts { freshness, date, key, variant, status, reason, is_bare }
+    }
+
+    /// The length of the content that a client gets in the head, in bytes. Only a response to HEAD may have none.
+    pub fn content_length(&self) -> Option<u64> {
+        match self.is_bare {
+            true => self.fields.get("Content-Length").and_then(http::parse_number),
+            false => Some(self.length),
         }
-        out.extend_from_slice(&self.checksum.to_le_bytes());
-        out.extend_from_slice(&self.status.0.to_le_bytes());
-        out.extend_from_slice(&u16::try_from(vary.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(self.key.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u16::try_from(self.reason.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(fields.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&self.variant.map_or([0; 16], |variant| variant.0));
-        for part in [KEY_START, &self.key, b"\n", vary, &self.reason, &fields] {
-            out.extend_from_slice(part);
-        }
-        Head::seal(out);
-        Some(())
     }
 
     /// Writes what a head starts with: the format, its checksum and its length.
@@ -147,6 +218,11 @@ impl Head {
         let (status, vary, key) = (numbers.u16(), numbers.u16(), numbers.u32());
         let (reason, fields) = (numbers.u16(), numbers.u32());
         let variant = Key(numbers.take());
+        let is_bare = match numbers.take::<1>() {
+            [0] => false,
+            [1] => true,
+            _ => return Err(HeadError::Damaged),
+        };
         let mut texts = &head[FIXED..];
         let mut text = |length: usize| {
             let (text, rest) = texts.split_at_checked(length).ok_or(HeadError::Damaged)?;
@@ -170,6 +246,7 @@ impl Head {
             status: Status(status),
             reason: reason_of(Status(status), reason),
             fields,
+            is_bare,
         };
         Ok((head, length))
     }
@@ -247,6 +324,7 @@ mod tests {
             status: Status(404),
             reason: b"Not Found".as_slice().into(),
             fields,
+            is_bare: false,
         }
     }
 
@@ -260,6 +338,16 @@ mod tests {
         assert_eq!(read.fields.get("x-a"), Some(&b"b"[..]));
         let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("\nKEY: http://a/\n"));
+    }
+
+    #[test]
+    fn a_response_to_head_has_the_length_that_it_says() {
+        let mut bare = Head { is_bare: true, length: 0, ..head(b"b") };
+        assert_eq!(bare.content_length(), None);
+        bare.fields.push(b"Content-Length", b"123").unwrap();
+        let (read, _) = Head::decode(&bare.encode().unwrap()).unwrap();
+        assert_eq!((read.is_bare, read.length, read.content_length()), (true, 0, Some(123)));
+        assert_eq!(head(b"b").content_length(), Some(10));
     }
 
     #[test]
@@ -284,7 +372,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::decode(&bytes);
-            let _ = Head::decode(&[&b"FULMARc3"[..], &bytes].concat());
+            let _ = Head::decode(&[&b"FULMARc4"[..], &bytes].concat());
         }
     }
 }

@@ -2,11 +2,22 @@
 
 use http::{Fields, hex};
 use md5::{Digest, Md5};
+use std::ffi::OsStr;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The MD5 digest of a key's text, as in nginx: it names the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub [u8; 16]);
+
+impl Hash for Key {
+    /// All keys have one length, which need not be hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0);
+    }
+}
 
 impl Key {
     /// The key of a text.
@@ -62,13 +73,8 @@ impl Key {
 
     /// The key in hexadecimal digits.
     pub fn digits(&self) -> String {
-        text(&hex::pairs(self.0)).into()
+        hex::text(&self.0)
     }
-}
-
-/// Digits as a text.
-fn text(digits: &[[u8; 2]]) -> &str {
-    str::from_utf8(digits.as_flattened()).unwrap_or_default()
 }
 
 /// The words of a list between commas and spaces.
@@ -129,7 +135,7 @@ impl Levels {
     }
 
     /// The directories of a key's file, the outermost first. They are named by the last digits of the key.
-    pub fn directories<'a>(&self, digits: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn directories<'a>(&self, digits: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mut end = digits.len();
         self.0.iter().map(move |count| {
             let start = end.saturating_sub(*count);
@@ -140,16 +146,50 @@ impl Levels {
     }
 
     /// The path of a key's file below the root.
-    pub fn path(&self, key: &Key) -> PathBuf {
+    pub fn path(&self, key: &Key) -> KeyPath {
         let digits = hex::pairs(key.0);
-        let digits = text(&digits);
-        let mut path = String::with_capacity(2 * digits.len());
+        let digits = digits.as_flattened();
+        let mut path = KeyPath { bytes: [0; PATH_MAX], length: 0 };
         for directory in self.directories(digits) {
-            path.push_str(directory);
-            path.push('/');
+            path.push(directory);
+            path.push(b"/");
         }
-        path.push_str(digits);
-        path.into()
+        path.push(digits);
+        path
+    }
+}
+
+/// How long the path of a file is at most, in bytes: levels of two digits and their slashes, and the digits of a key.
+const PATH_MAX: usize = LEVELS_MAX * 3 + 32;
+
+/// The path of a key's file below the root of a cache.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPath {
+    bytes: [u8; PATH_MAX],
+    length: usize,
+}
+
+impl KeyPath {
+    fn push(&mut self, part: &[u8]) {
+        let end = self.length + part.len();
+        if let Some(room) = self.bytes.get_mut(self.length..end) {
+            room.copy_from_slice(part);
+            self.length = end;
+        }
+    }
+}
+
+impl Deref for KeyPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.bytes.get(..self.length).unwrap_or_default()))
+    }
+}
+
+impl AsRef<Path> for KeyPath {
+    fn as_ref(&self) -> &Path {
+        self
     }
 }
 

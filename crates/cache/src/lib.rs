@@ -23,11 +23,11 @@ mod zone;
 
 pub use arriving::{Arrived, Arriving, Follower, Rest};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
-pub use head::{Head, HeadError, STARTS_MAX, reason_of};
-pub use key::{Key, Levels};
+pub use head::{Head, HeadError, HeadParts, STARTS_MAX, reason_of};
+pub use key::{Key, KeyPath, Levels};
 pub use object::{Content, Demand, Object, Read, ReadError};
 pub use rfc9111::Rules;
 pub use selection::Selection;
 pub use walk::{Batch, Walk};
-pub use writer::Writer;
+pub use writer::{Whole, Writer};
 pub use zone::{Asking, FillRight, Look, RESULTS, Reading, Totals, Zone};

@@ -3,6 +3,7 @@
 use crate::head::{Head, HeadError, STARTS_MAX};
 use bytes::Bytes;
 use std::any::Any;
+use std::cmp::Ordering;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -60,8 +61,11 @@ pub struct Demand {
 pub enum ReadError {
     /// The disk would have to be waited for.
     Waits,
-    /// It is not of this format, was cut off or damaged.
+    /// It is not of this format, or was damaged.
     Damaged,
+    /// It is shorter than it has to be: it is being written, or was cut off. It was changed at this time, in seconds since
+    /// 1970.
+    Unfinished(i64),
     /// It cannot be read.
     Io(io::Error),
 }
@@ -114,24 +118,29 @@ impl Object {
             match Head::decode(&bytes) {
                 Ok((head, start)) => {
                     bytes.drain(..start);
-                    let start = start as u64;
-                    let metadata = file.metadata().map_err(ReadError::Io)?;
-                    let is_whole = start.checked_add(head.length) == Some(metadata.size());
-                    let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
-                    let object = Object {
-                        head,
-                        start,
-                        content: Content::File(file),
-                        file: id,
-                        modified,
-                        derived: Derived::default(),
-                    };
-                    return if is_whole { Ok((object, bytes)) } else { Err(ReadError::Damaged) };
+                    return Ok((Object::of_whole(file, head, start as u64)?, bytes));
                 }
                 Err(HeadError::Short(length)) if length > wanted => wanted = length,
-                Err(_) => return Err(ReadError::Damaged),
+                Err(HeadError::Short(_)) => {
+                    return Err(ReadError::Unfinished(file.metadata().map_err(ReadError::Io)?.mtime()));
+                }
+                Err(HeadError::Damaged) => return Err(ReadError::Damaged),
             }
         }
+    }
+
+    /// The object of a file with this head, if the file is as long as the head says.
+    fn of_whole(file: Arc<File>, head: Head, start: u64) -> Result<Object, ReadError> {
+        let metadata = file.metadata().map_err(ReadError::Io)?;
+        let length = start.checked_add(head.length).ok_or(ReadError::Damaged)?;
+        match metadata.size().cmp(&length) {
+            Ordering::Equal => {}
+            Ordering::Less => return Err(ReadError::Unfinished(metadata.mtime())),
+            Ordering::Greater => return Err(ReadError::Damaged),
+        }
+        let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
+        let (content, derived) = (Content::File(file), Derived::default());
+        Ok(Object { head, start, content, file: id, modified, derived })
     }
 
     /// Compares the content with its checksum; returns the content if it is to be loaded.

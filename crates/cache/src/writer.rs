@@ -1,14 +1,15 @@
-//! Writing an object. A file has a temporary name until it is whole.
+//! Writing an object. If its content is there, one call makes its file and another one writes it. Otherwise the file has a
+//! temporary name until it is whole.
 
 use crate::arriving::{Arriving, Rest};
-use crate::head::Head;
+use crate::head::{Head, HeadParts};
 use crate::key::Key;
 use crate::object::disk_bytes;
 use crate::zone::{FillRight, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::cell::RefCell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,16 +40,125 @@ fn temporary_name() -> Vec<u8> {
     name
 }
 
-/// An object that is being written. Without [`Writer::finish`] nothing stays of it.
+/// A file with a temporary name, which is removed unless it gets the name of a key.
+#[derive(Debug)]
+struct Temporary {
+    zone: Arc<Zone>,
+    file: Arc<File>,
+    /// None when the file has the name of a key.
+    name: Option<Vec<u8>>,
+}
+
+impl Temporary {
+    fn new(zone: &Arc<Zone>) -> io::Result<Temporary> {
+        let name = temporary_name();
+        let file = Arc::new(zone.create(&name)?);
+        let temporary = Temporary { zone: Arc::clone(zone), file, name: Some(name) };
+        // The scan of the directory removes each temporary file that no process has locked, because its writer is dead.
+        flock(&temporary.file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(temporary)
+    }
+
+    fn rename(&mut self, key: &Key) -> io::Result<()> {
+        if let Some(name) = &self.name {
+            self.zone.rename(name, key)?;
+            self.name = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.zone.remove_temporary(name);
+        }
+    }
+}
+
+/// A response whose content is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// The key of the file.
+    pub key: Key,
+    /// What is known of it.
+    pub head: HeadParts<'a>,
+    /// The content, in parts.
+    pub content: &'a [&'a [u8]],
+    /// As in [`Writer::after`].
+    pub removals: u64,
+    /// As in [`Writer::finish`].
+    pub expires: i64,
+}
+
+impl Whole<'_> {
+    /// Writes the object: from now on further requests find it. `write_fields` appends the lines of its fields.
+    ///
+    /// # Errors
+    /// The head is too long, or the file cannot be written. Nothing stays of it then.
+    pub fn store(&self, zone: &Arc<Zone>, write_fields: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        BUFFER.with_borrow_mut(|bytes| {
+            let stored = self.store_in(zone, write_fields, bytes);
+            bytes.clear();
+            bytes.shrink_to(BUFFER_MAX);
+            stored
+        })
+    }
+
+    fn store_in(
+        &self,
+        zone: &Arc<Zone>,
+        write_fields: impl FnOnce(&mut Vec<u8>),
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let Whole { key, head, content, removals, expires } = self;
+        let mut checksum = crc32fast::Hasher::new();
+        content.iter().for_each(|part| checksum.update(part));
+        let length = content.iter().map(|part| part.len() as u64).sum();
+        head.encode_into((length, checksum.finalize()), write_fields, bytes).ok_or_else(too_long)?;
+        content.iter().for_each(|part| bytes.extend_from_slice(part));
+        let bytes = &bytes[..];
+        let is_kept = || Head::decode(bytes).is_ok_and(|(head, _)| !zone.was_removed_since(&head, *removals));
+        let was_removed = || zone.removals() > *removals && !is_kept();
+        if was_removed() {
+            return Ok(());
+        }
+        self.place(zone, bytes)?;
+        settle(zone, key, was_removed(), (bytes.len() as u64, *expires));
+        Ok(())
+    }
+
+    /// Makes the file of the key. A reader that comes before its bytes finds it unfinished. So does the next process, if this
+    /// one is killed meanwhile. A file that is there already is replaced: its readers never find half of the new one.
+    fn place(&self, zone: &Arc<Zone>, bytes: &[u8]) -> io::Result<()> {
+        if let Some(mut file) = zone.create_named(&self.key)? {
+            return file.write_all(bytes).inspect_err(|_| {
+                // Another process may have removed it.
+                let _ = zone.remove(&self.key);
+            });
+        }
+        let mut temporary = Temporary::new(zone)?;
+        temporary.file.write_all_at(bytes, 0)?;
+        temporary.rename(&self.key)
+    }
+}
+
+/// Notes a file that has its name, or removes it. The removal of the response may have come before the file had its name.
+fn settle(zone: &Zone, key: &Key, was_removed: bool, (size, expires): (u64, i64)) {
+    if was_removed {
+        zone.discard(key);
+    } else {
+        zone.note_file(key, disk_bytes(size), expires);
+    }
+}
+
+/// An object that is being written while its content arrives. Without [`Writer::finish`] nothing stays of it.
 #[derive(Debug)]
 pub struct Writer {
-    zone: Arc<Zone>,
     key: Key,
     head: Head,
     checksum: crc32fast::Hasher,
-    file: Arc<File>,
-    /// The temporary name; none when the file has its own.
-    name: Option<Vec<u8>>,
+    temporary: Temporary,
     /// Where the content starts in the file.
     start: u64,
     /// What other requests see of it.
@@ -64,22 +174,15 @@ impl Writer {
     /// The head is too long, or the file cannot be made.
     pub fn new(zone: &Arc<Zone>, key: Key, head: Head) -> io::Result<Writer> {
         let start = head.encoded_len().ok_or_else(too_long)? as u64;
-        let name = temporary_name();
-        let file = Arc::new(zone.create(&name)?);
-        let writer = Writer {
-            zone: Arc::clone(zone),
+        Ok(Writer {
             key,
             head: Head { length: 0, ..head },
             checksum: crc32fast::Hasher::new(),
-            file,
-            name: Some(name),
+            temporary: Temporary::new(zone)?,
             start,
             shared: None,
             removals: zone.removals(),
-        };
-        // The scan of the directory removes each temporary file that no process has locked, because its writer is dead.
-        flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(writer)
+        })
     }
 
     /// Notes how many removals the zone had seen when the request was sent ([`Zone::begin`]). If a later removal is
@@ -93,7 +196,7 @@ impl Writer {
     /// Lets other requests read the content as it arrives. `announced` is the length that the upstream server announced,
     /// if it did.
     pub fn share(&mut self, fill: &FillRight, announced: Option<u64>) {
-        let content = (Arc::clone(&self.file), self.start);
+        let content = (Arc::clone(&self.temporary.file), self.start);
         let arriving = Arc::new(Arriving::new(self.head.clone(), announced, content));
         self.shared = Some(Arc::clone(&arriving));
         fill.show(arriving);
@@ -104,7 +207,7 @@ impl Writer {
     /// # Errors
     /// Those of writing, such as a full disk.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, self.start + self.head.length)?;
+        self.temporary.file.write_all_at(bytes, self.start + self.head.length)?;
         self.checksum.update(bytes);
         self.head.length += bytes.len() as u64;
         if let Some(shared) = &self.shared {
@@ -126,57 +229,31 @@ impl Writer {
 
     /// The file, and where its content starts.
     pub fn content(&self) -> (&Arc<File>, u64) {
-        (&self.file, self.start)
+        (&self.temporary.file, self.start)
     }
 
-    /// Adds the rest of the content and gives the file its name: from now on further requests find it. It may be removed at
-    /// `expires`, in seconds of the clock of [`crate::Asking`], if no request has used it until then.
+    /// Gives the file its name: from now on further requests find it. It may be removed at `expires`, in seconds of the
+    /// clock of [`crate::Asking`], if no request has used it until then.
     ///
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
-    pub fn finish(mut self, rest: &[&[u8]], expires: i64) -> io::Result<()> {
-        let at = self.start + self.head.length;
-        for part in rest {
-            self.checksum.update(part);
-            self.head.length += part.len() as u64;
-        }
+    pub fn finish(mut self, expires: i64) -> io::Result<()> {
         self.head.checksum = std::mem::take(&mut self.checksum).finalize();
-        if at > self.start {
-            self.file.write_all_at(&rest.concat(), at)?;
-        }
-        // One call writes a whole object.
-        self.write_start(if at > self.start { &[] } else { rest })?;
-        if let (Some(name), false) = (&self.name, self.was_removed()) {
-            self.zone.rename(name, &self.key)?;
-            self.name = None;
-            // The removal may have come before the file had its name.
-            if self.was_removed() {
-                self.zone.discard(&self.key);
-            } else {
-                self.zone.note_file(&self.key, disk_bytes(self.start + self.head.length), expires);
-            }
+        let head = self.head.encode().ok_or_else(too_long)?;
+        self.temporary.file.write_all_at(&head, 0)?;
+        if !self.was_removed() {
+            self.temporary.rename(&self.key)?;
+            let size = self.start + self.head.length;
+            settle(&self.temporary.zone, &self.key, self.was_removed(), (size, expires));
         }
         if let Some(shared) = self.shared.take() {
-            shared.advance(self.head.length);
             shared.end(true);
         }
         Ok(())
     }
 
-    /// Writes the head, and this content behind it.
-    fn write_start(&self, content: &[&[u8]]) -> io::Result<()> {
-        BUFFER.with_borrow_mut(|bytes| {
-            self.head.encode_into(bytes).ok_or_else(too_long)?;
-            content.iter().for_each(|part| bytes.extend_from_slice(part));
-            let written = self.file.write_all_at(bytes, 0);
-            bytes.clear();
-            bytes.shrink_to(BUFFER_MAX);
-            written
-        })
-    }
-
     fn was_removed(&self) -> bool {
-        self.zone.was_removed_since(&self.head, self.removals)
+        self.temporary.zone.was_removed_since(&self.head, self.removals)
     }
 }
 
@@ -188,9 +265,6 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
             shared.end(false);
-        }
-        if let Some(name) = &self.name {
-            self.zone.remove_temporary(name);
         }
     }
 }

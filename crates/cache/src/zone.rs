@@ -292,19 +292,19 @@ impl Zone {
 
     fn note(&self, key: &Key, disk_bytes: u64, expires: i64, is_checked: bool) {
         let mut state = self.lock();
-        state.dismiss(key);
         let version = state.next_version();
         let change = |entry: &mut Entry| {
             (entry.has_file, entry.is_checked, entry.version) = (true, is_checked, version);
             entry.set_expires(expires);
             entry.set_disk_bytes(disk_bytes);
-            std::mem::take(&mut entry.has_failure)
+            (std::mem::take(&mut entry.has_failure), entry.resident())
         };
         let evicted = match state.index.touch(key, change) {
-            Some(had_failure) => {
+            Some((had_failure, resident)) => {
                 if had_failure {
                     state.failures.remove(key);
                 }
+                resident.into_iter().for_each(|at| state.dismiss_at(at));
                 None
             }
             None => {
@@ -381,7 +381,8 @@ impl Zone {
 
     /// Whether one of the removals after the first `removals` ones concerns the response with this head.
     pub(crate) fn was_removed_since(&self, head: &Head, removals: u64) -> bool {
-        self.lock().removals.was_removed_since(head, removals)
+        // Mostly there was none, which needs no lock. One that is not counted yet removes the file afterwards.
+        self.removals() > removals && self.lock().removals.was_removed_since(head, removals)
     }
 
     /// When a response was removed since the start, in seconds since 1970. Variants of it that were kept until then are out
@@ -491,9 +492,13 @@ impl State {
     /// Forgets an object that is ready to be sent. Its file stays.
     fn dismiss(&mut self, key: &Key) {
         if let Some(at) = self.index.get(key).and_then(Entry::resident) {
-            let moves = self.residents.remove(at);
-            self.note_moves(moves);
+            self.dismiss_at(at);
         }
+    }
+
+    fn dismiss_at(&mut self, at: u32) {
+        let moves = self.residents.remove(at);
+        self.note_moves(moves);
     }
 
     fn note_moves(&mut self, moves: Moves) {

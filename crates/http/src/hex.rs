@@ -30,12 +30,28 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// The digits of as many bytes as are known when the program is compiled: without a look for the end, and without memory.
 pub fn pairs<const N: usize>(bytes: [u8; N]) -> [[u8; 2]; N] {
-    bytes.map(digits)
+    let mut pairs = [[0; 2]; N];
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = digits(byte);
+    }
+    pairs
 }
 
 fn digits(byte: u8) -> [u8; 2] {
+    // One look for each byte: half of the instructions of two.
+    static PAIRS: [[u8; 2]; 256] = all_pairs();
+    PAIRS[usize::from(byte)]
+}
+
+const fn all_pairs() -> [[u8; 2]; 256] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Caches (`proxy_cache`, `fastcgi_cache` and so on).
 
+use tests::application::{self, Application};
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Asked, Origin, Reply, raw};
 use tests::site::Site;
@@ -19,6 +20,8 @@ fn answer(asked: &Asked) -> Reply {
         "fresh" => "Cache-Control: max-age=600\r\nETag: \"x\"\r\n\
                     Last-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\nAccept-Ranges: bytes\r\n"
             .to_owned(),
+        "none" => "Cache-Control: max-age=600\r\nAccept-Ranges: none\r\n".to_owned(),
+        "lost" | "offered" => "Accept-Ranges: bytes\r\nETag: \"x\"\r\n".to_owned(),
         "nostore" => "Cache-Control: no-store\r\n".to_owned(),
         "private" => "Cache-Control: private, max-age=60\r\n".to_owned(),
         "zero" => "Cache-Control: max-age=0\r\n".to_owned(),
@@ -34,7 +37,7 @@ fn answer(asked: &Asked) -> Reply {
         _ => String::new(),
     };
     let status = match name {
-        "missing" => "404 Not Here",
+        "missing" | "lost" => "404 Not Here",
         "moved" => "301 Moved Permanently",
         "broken" => "500 Oops",
         "made" => "201 Created",
@@ -83,6 +86,15 @@ fn site(origin: &Origin) -> Site {
             location = /named { internal; return 200 "named\n"; }
             location /refused/ { proxy_pass http://127.0.0.1:1; proxy_cache_valid 502 1h; }
             location /sets/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_set_header Range $http_range; }
+            location /whole/ { proxy_pass http://127.0.0.1:ORIGIN; max_ranges 0; }
+            location /timeless/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_valid 301 1h; }
+            location /forced/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_force_ranges on; }
+            location /heads/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_cache_convert_head off;
+                proxy_cache_key $request_method$uri$is_args$args;
+            }
+            location /bare/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_convert_head off; }
             location /offset/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_max_range_offset 10; }
         }
     "#;
@@ -208,6 +220,97 @@ fn heads_ranges_and_conditions() {
             "GET /offset/fresh?3\nRange: bytes=-1",
             "GET /offset/fresh?3",
         ],
+    );
+}
+
+#[test]
+fn ranges_of_responses_that_might_be_kept() {
+    let origin = Origin::start(answer);
+    agree(
+        &site(&origin),
+        &twice(&[
+            "GET /whole/fresh",
+            "GET /whole/fresh?1\nRange: bytes=2-4",
+            "GET /whole/offered",
+            "GET /whole/nostore\nRange: bytes=2-4",
+            "POST /whole/offered\n\nbody",
+            "GET /fresh",
+            "GET /offered",
+            "GET /none",
+            "GET /none?1\nRange: bytes=2-4",
+            "GET /lost",
+            "GET /lost?1\nRange: bytes=2-4",
+            "GET /off/offered",
+            "GET /off/none",
+            "GET /uses/offered",
+            "GET /timeless/offered",
+            "GET /timeless/offered\nRange: bytes=2-4",
+            "GET /timeless/offered\nIf-None-Match: \"x\"",
+            "GET /timeless/a\nRange: bytes=2-4",
+            "GET /bypass/offered?none=1",
+            "GET /bypass/offered?none=1\nRange: bytes=2-4",
+            "GET /bypass/offered?none=1\nIf-None-Match: \"x\"",
+            "GET /bypass/offered?bypass=1\nRange: bytes=2-4",
+            "GET /forced/none",
+            "GET /forced/none\nRange: bytes=2-4",
+        ]),
+    );
+}
+
+#[test]
+fn responses_to_head_are_kept() {
+    let origin = Origin::start(answer);
+    agree(
+        &site(&origin),
+        &twice(&[
+            "HEAD /heads/fresh",
+            "GET /heads/fresh",
+            "HEAD /heads/fresh\nIf-None-Match: \"x\"",
+            "HEAD /heads/fresh?1\nIf-None-Match: \"x\"",
+            "HEAD /heads/a",
+            "HEAD /heads/missing",
+            "HEAD /heads/moved",
+            "HEAD /heads/broken",
+            "HEAD /heads/nostore",
+            "HEAD /heads/cookie",
+            "HEAD /heads/vary\nX-Kind: a",
+            "HEAD /heads/vary\nX-Kind: b",
+            "HEAD /heads/vary\nX-Kind: a",
+            "HEAD /bare/fresh",
+            "GET /bare/a",
+            "HEAD /bare/a",
+        ]),
+    );
+}
+
+#[test]
+fn responses_of_applications_without_content_are_kept() {
+    let application = Application::start(|request, stream| {
+        let text = match (request.param("SCRIPT_NAME"), request.param("REQUEST_METHOD")) {
+            ("/none", _) => "Status: 204 None\r\nX-A: b\r\n\r\n",
+            ("/sized", "HEAD") => "Content-Length: 5\r\n\r\n",
+            ("/sized", _) => "Content-Length: 5\r\n\r\nhello",
+            _ => "X-A: b\r\n\r\n",
+        };
+        stream.write_all(&application::answer(text)).is_err()
+    });
+    let configuration = format!(
+        "fastcgi_cache_path %%LOGS%%/one levels=1:2 keys_zone=one:1m;
+        server {{
+            listen 127.0.0.1:%%PORT%%;
+            add_header X-Cache $upstream_cache_status;
+            fastcgi_param SCRIPT_NAME $uri;
+            fastcgi_param REQUEST_METHOD $request_method;
+            fastcgi_cache one;
+            fastcgi_cache_key $request_method$uri;
+            fastcgi_cache_valid any 1h;
+            location / {{ fastcgi_pass {}; }}
+        }}",
+        application.address()
+    );
+    agree(
+        &Site::new(&configuration),
+        &twice(&["HEAD /sized", "GET /sized", "HEAD /a", "GET /none", "HEAD /none"]),
     );
 }
 

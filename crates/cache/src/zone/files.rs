@@ -9,9 +9,11 @@ use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, statvfs, unlinkat,
 };
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -22,7 +24,7 @@ impl Zone {
     /// # Errors
     /// Those of opening.
     pub fn open(&self, key: &Key) -> io::Result<Option<File>> {
-        match self.open_file(&self.levels.path(key), OFlags::RDONLY) {
+        match self.open_file(&self.levels.path(key), OFlags::RDONLY, Mode::empty()) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(error.into()),
@@ -49,7 +51,7 @@ impl Zone {
         match Object::read(Arc::new(file), demand, &mut read) {
             Ok(object) => Ok(Some(object)),
             Err(ReadError::Io(error)) => Err(error),
-            Err(ReadError::Damaged | ReadError::Waits) => Ok(None),
+            Err(ReadError::Damaged | ReadError::Unfinished(_) | ReadError::Waits) => Ok(None),
         }
     }
 
@@ -74,7 +76,7 @@ impl Zone {
     /// Whether the file of an object is still the key's file, and has not changed. A file that cannot be looked for counts as there.
     pub(super) fn is_current(&self, key: &Key, object: &Object) -> bool {
         let Ok(root) = self.root() else { return true };
-        match statat(&*root, self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(&*root, &*self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
                 let modified = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
                 (stat.st_dev, stat.st_ino) == object.file && modified == object.modified
@@ -100,13 +102,23 @@ impl Zone {
         let Some(bytes) = head.encode().filter(|bytes| bytes.len() as u64 == object.start) else {
             return Ok(false);
         };
-        let file = self.open_file(&self.levels.path(key), OFlags::WRONLY)?;
+        let file = self.open_file(&self.levels.path(key), OFlags::WRONLY, Mode::empty())?;
         if file_id(&file.metadata()?) != object.file {
             return Ok(true);
         }
         let written = file.write_all_at(&bytes, 0);
         self.note_changed(key);
         written.map(|()| true)
+    }
+
+    /// Makes the file of a key. `None` if there is one, or if its directory is missing.
+    pub(crate) fn create_named(&self, key: &Key) -> io::Result<Option<File>> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        match self.open_file(&self.levels.path(key), flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::EXIST | Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes a file with a temporary name.
@@ -126,19 +138,19 @@ impl Zone {
     /// Gives a file with a temporary name the name of a key.
     pub(crate) fn rename(&self, name: &[u8], key: &Key) -> io::Result<()> {
         let (root, path) = (self.root()?, self.levels.path(key));
-        match renameat(&*root, name, &*root, &path) {
+        match renameat(&*root, name, &*root, &*path) {
             Err(Errno::NOENT) => {}
             done => return Ok(done?),
         }
         let mut directory = PathBuf::new();
-        for level in self.levels.directories(&key.digits()) {
-            directory.push(level);
+        for level in self.levels.directories(key.digits().as_bytes()) {
+            directory.push(OsStr::from_bytes(level));
             match mkdirat(&*root, &directory, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(renameat(&*root, name, &*root, &path)?)
+        Ok(renameat(&*root, name, &*root, &*path)?)
     }
 
     pub(crate) fn remove_temporary(&self, name: &[u8]) {
@@ -156,17 +168,17 @@ impl Zone {
     }
 
     pub(super) fn unlink(&self, key: &Key) -> io::Result<()> {
-        Ok(unlinkat(&*self.root()?, self.levels.path(key), AtFlags::empty())?)
+        Ok(unlinkat(&*self.root()?, &*self.levels.path(key), AtFlags::empty())?)
     }
 
-    /// Opens a file below the root. No link is followed.
-    fn open_file(&self, path: &Path, flags: OFlags) -> Result<File, Errno> {
+    /// Opens a file below the root, which gets this mode if it is new. No link is followed.
+    fn open_file(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {
         let root = self.root().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(&*root, path, flags, Mode::empty(), resolve) {
+        match openat2(&*root, path, flags, mode, resolve) {
             // An old kernel, or a sandbox that does not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => openat(&*root, path, flags, Mode::empty()).map(File::from),
+            Err(Errno::NOSYS | Errno::PERM) => openat(&*root, path, flags, mode).map(File::from),
             opened => opened.map(File::from),
         }
     }

@@ -1,7 +1,7 @@
 use super::{Asking, Look, Zone};
 use crate::{
     Batch, Content, Demand, FillRight, Freshness, Head, Key, Levels, Object, ReadError, Selection, Walk,
-    Writer,
+    Whole, Writer,
 };
 use http::{Fields, Status};
 use std::fs::File;
@@ -28,8 +28,22 @@ fn head(key: &str) -> Head {
 fn store(zone: &Arc<Zone>, key: &str, content: &str) -> Object {
     let mut writer = Writer::new(zone, Key::of(key.as_bytes()), head(key)).unwrap();
     content.as_bytes().chunks(3).for_each(|part| writer.append(part).unwrap());
-    writer.finish(&[], NOW + 60).unwrap();
+    writer.finish(NOW + 60).unwrap();
     zone.read_head(&Key::of(key.as_bytes())).unwrap().unwrap()
+}
+
+/// Stores a response whose content is there.
+fn store_whole(zone: &Arc<Zone>, key: &str, content: &str, removals: u64) -> std::io::Result<()> {
+    let head = head(key);
+    let content = [content.as_bytes()];
+    let whole = Whole {
+        key: Key::of(key.as_bytes()),
+        head: head.parts(),
+        content: &content,
+        removals,
+        expires: NOW + 60,
+    };
+    whole.store(zone, |out| out.extend_from_slice(b"X-A: b\r\n"))
 }
 
 fn read(file: File) -> Result<Object, ReadError> {
@@ -119,6 +133,67 @@ fn an_object_is_found_once_it_is_whole() {
 }
 
 #[test]
+fn a_response_whose_content_is_there_becomes_an_object_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    zone.warmed();
+    let path = directory.path().join(zone.levels().path(&Key::of(b"a")));
+    for text in ["hello", "", "again"] {
+        // The directory is missing at first, and then the file is there already.
+        store_whole(&zone, "a", text, 0).unwrap();
+        assert_eq!((look(&zone, "a", 1), content(&zone, "a").as_deref()), (THERE, Some(text)));
+    }
+    let object = read(zone.open(&Key::of(b"a")).unwrap().unwrap()).unwrap();
+    assert_eq!((object.head.fields.get("x-a"), &*object.head.key), (Some(&b"b"[..]), &b"a"[..]));
+    std::fs::remove_file(&path).unwrap();
+    store_whole(&zone, "a", "new", 0).unwrap();
+    assert_eq!(content(&zone, "a").as_deref(), Some("new"), "neither is there");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!((zone.totals().objects, zone.totals().disk_bytes), (1, 4096));
+    assert!(store_whole(&zone, &"x".repeat(1 << 20), "", 0).is_err(), "the head is too long");
+    zone.purge(&Key::of(b"a"), NOW);
+    store_whole(&zone, "a", "old", 0).unwrap();
+    assert_eq!((content(&zone, "a"), zone.totals().objects), (None, 0), "removed meanwhile");
+    store_whole(&zone, "a", "new", zone.removals()).unwrap();
+    assert_eq!(content(&zone, "a").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_file_that_is_being_written_is_unfinished() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    store_whole(&zone, "a", "hello", 0).unwrap();
+    let path = directory.path().join(zone.levels().path(&Key::of(b"a")));
+    let whole = std::fs::read(&path).unwrap();
+    for end in 0..whole.len() {
+        std::fs::write(&path, &whole[..end]).unwrap();
+        let read = read(File::open(&path).unwrap());
+        assert!(matches!(read, Err(ReadError::Unfinished(_))), "{end} bytes: {read:?}");
+    }
+    std::fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+    assert!(matches!(read(File::open(&path).unwrap()), Err(ReadError::Damaged)));
+    // What another writer has left is replaced.
+    std::fs::write(&path, &whole[..10]).unwrap();
+    store_whole(&zone, "a", "again", 0).unwrap();
+    assert_eq!(content(&zone, "a").as_deref(), Some("again"));
+}
+
+#[test]
+fn no_link_is_followed_where_an_object_is_written() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let zone = zone(directory.path(), 10);
+    let path = zone.levels().path(&Key::of(b"a"));
+    let first = path.components().next().unwrap();
+    symlink(elsewhere.path(), directory.path().join(first)).unwrap();
+    std::fs::create_dir(elsewhere.path().join(path.components().nth(1).unwrap())).unwrap();
+    assert!(store_whole(&zone, "a", "hello", 0).is_err());
+    assert_eq!(
+        std::fs::read_dir(elsewhere.path().join(path.components().nth(1).unwrap())).unwrap().count(),
+        0
+    );
+}
+
+#[test]
 fn uses_are_counted_before_an_object_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let zone = zone(directory.path(), 10);
@@ -194,7 +269,7 @@ fn files_are_found_again_and_others_are_left_alone() {
         name.len() > 1
     });
     assert_eq!(names.count(), 3, "the abandoned file is gone, the one that is being written is not");
-    writing.finish(&[], NOW + 60).unwrap();
+    writing.finish(NOW + 60).unwrap();
 }
 
 #[test]
@@ -206,7 +281,7 @@ fn damaged_files_and_links_are_no_objects() {
     let file = File::options().write(true).open(path("a")).unwrap();
     let length = file.metadata().unwrap().len();
     file.set_len(length - 1).unwrap();
-    assert!(matches!(read(File::open(path("a")).unwrap()), Err(ReadError::Damaged)));
+    assert!(matches!(read(File::open(path("a")).unwrap()), Err(ReadError::Unfinished(_))));
     file.write_all_at(b"o", length - 1).unwrap();
     assert!(read(File::open(path("a")).unwrap()).is_ok());
     file.write_all_at(b"x", 40).unwrap();
@@ -304,7 +379,7 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
     let zone = zone(directory.path(), 10);
     let write = |key: &str, removals: u64| {
         let writer = Writer::new(&zone, Key::of(key.as_bytes()), head(key)).unwrap().after(removals);
-        writer.finish(&[], NOW + 60).unwrap();
+        writer.finish(NOW + 60).unwrap();
         zone.open(&Key::of(key.as_bytes())).unwrap().is_some()
     };
     let before = zone.removals();
@@ -339,9 +414,7 @@ fn a_removal_leaves_other_responses_that_come_alone() {
     let stays: Vec<bool> = writers
         .into_iter()
         .zip(["a", "b"])
-        .map(|(writer, text)| {
-            writer.finish(&[], NOW + 60).is_ok() && zone.open(&key(text)).unwrap().is_some()
-        })
+        .map(|(writer, text)| writer.finish(NOW + 60).is_ok() && zone.open(&key(text)).unwrap().is_some())
         .collect();
     assert_eq!(stays, [false, true]);
 }

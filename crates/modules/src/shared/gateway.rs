@@ -1,6 +1,6 @@
 //! Passing a request on to another server and its answer on to the client, whatever the protocol.
 
-use crate::shared::cached::answer::Answer;
+use crate::shared::cached::answer::{Answer, Keeping};
 use crate::shared::cached::prepared::Prepared;
 use crate::shared::cached::{self, Cached, Next, Waited};
 use crate::shared::store::Filing;
@@ -9,8 +9,9 @@ use cache::{Object, ReadError, Rules, rfc9111};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
+use h1::tokens;
 use http::uri::split_unchecked_uri;
-use http::{Field, Fields, Method, Status};
+use http::{Field, Fields, KnownName, Method, Repeated, Status};
 use journal::Level;
 use journal::clock::Time;
 use std::borrow::Cow;
@@ -207,18 +208,18 @@ impl<P: Protocol> Gateway<P> {
 
     /// Sends a response that is kept.
     fn serve(&self, exchange: &mut Exchange, cached: &Cached, object: &Arc<Object>) -> Step {
-        let (length, body) = (object.head.length, cached::answer::body(object));
+        let (length, body) = (object.head.content_length(), cached::answer::body(object));
         // An object that only this request has was read for it.
         let is_ready = Arc::strong_count(object) > 1;
         let is_usual = is_ready && Prepared::is_usual(exchange);
         if let Some(prepared) = Prepared::find(object, exchange).filter(|_| is_usual) {
             cached.count_sent(object);
             prepared.apply(exchange);
-            exchange.response.content_length = Some(length);
+            exchange.response.content_length = length;
             return self.with_age(exchange, &object.head, Step::Respond(body));
         }
         cached.count(Some(&object.head));
-        let step = self.serve_as(exchange, (&object.head, Some(length)), body);
+        let step = self.serve_as(exchange, (&object.head, length), body);
         if is_usual && matches!(step, Step::Respond(_)) {
             Prepared::keep(object, exchange);
         }
@@ -350,11 +351,13 @@ impl<P: Protocol> Gateway<P> {
         }
         let has_content = self.0.has_content(exchange, dialogue);
         let answer = Answer { status, reason: P::reason(dialogue), fields: &sent };
-        let kept = cached.filter(|_| has_content.is_ok());
-        let kept = kept.and_then(|cached| Some((cached.keep(exchange, &answer)?, cached)));
+        let kept = cached.and_then(|cached| Some((keep(exchange, &cached, &answer)?, cached)));
         match (has_content, kept) {
-            (Err(known), _) => {
+            (Err(known), kept) => {
                 conversation.without_content(exchange, known);
+                if let Some((keeping, cached)) = kept {
+                    cached.fill(exchange, (keeping, &sent), Body::Empty, 0);
+                }
                 Step::Respond(Body::Empty)
             }
             (Ok(()), None) => {
@@ -367,16 +370,30 @@ impl<P: Protocol> Gateway<P> {
                     None => body,
                 })
             }
-            (Ok(()), Some((writer, cached))) => {
-                // Without a condition there is nothing to judge: the client gets the fields as they came.
-                if cached::answer::is_conditional(exchange) {
-                    cached::answer::judge_here(exchange);
-                }
+            (Ok(()), Some((keeping, cached))) => {
                 let body = conversation.into_body(exchange, true);
-                Step::Respond(cached.fill(exchange, writer, body, settings.buffers))
+                Step::Respond(cached.fill(exchange, (keeping, &sent), body, settings.buffers))
             }
         }
     }
+}
+
+/// Decides whether an answer is kept, and what this server does for the client with one that might be: it was requested
+/// without conditions and as a whole.
+fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>) -> Option<Keeping> {
+    let may_be_kept = cached.is_kept();
+    let keeping = cached.keep(exchange, answer);
+    let is_conditional = cached::answer::is_conditional(exchange);
+    let has_ranges = exchange.response.fields.get("Accept-Ranges").is_some();
+    let is_judged = || keeping.is_some() || (may_be_kept && cached.is_cacheable(answer));
+    if (is_conditional || has_ranges) && is_judged() {
+        // Without a condition there is nothing to judge: the client gets the other fields as they came.
+        match is_conditional {
+            true => cached::answer::judge_here(exchange),
+            false => cached::answer::offer_ranges(exchange),
+        }
+    }
+    keeping
 }
 
 /// Whether the body has to be there although it is not passed on: the other server gets the name of its file.
@@ -438,6 +455,25 @@ impl Counting {
     pub(crate) fn has_seen(&self, kind: Kind) -> bool {
         self.seen & kind.bit() != 0
     }
+}
+
+/// Whether an answer says that further fields concern the connection only. What most servers list is dropped in any case.
+#[inline]
+pub(crate) fn lists_fields(fields: &Fields) -> bool {
+    match fields.only(KnownName::Connection) {
+        Ok(None) => false,
+        Ok(Some(list)) => {
+            list != b"keep-alive"
+                && !["keep-alive", "close"].iter().any(|usual| list.eq_ignore_ascii_case(usual.as_bytes()))
+        }
+        Err(Repeated) => true,
+    }
+}
+
+/// Whether an answer says that a field concerns the connection only (RFC 9110, section 7.6.1).
+#[cold]
+pub(crate) fn is_listed(fields: &Fields, field: &Field<'_>) -> bool {
+    tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token))
 }
 
 /// Logs that a header of a response is not passed on: `of` is whose response it is.

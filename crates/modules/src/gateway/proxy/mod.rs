@@ -302,7 +302,7 @@ pub static PROXY_PASS_TRAILERS: Directive<bool> = Directive::flag("proxy_pass_tr
 pub static PROXY_CACHE_CONVERT_HEAD: Directive<bool> = Directive::flag("proxy_cache_convert_head")
     .within(LEVELS)
     .default("on")
-    .help("Whether HEAD is forwarded as GET with a cache. If not, the key should contain the method.");
+    .help("Whether HEAD is forwarded as GET with a cache. If not, responses to HEAD are kept for HEAD only.");
 
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
     args.value(0, |word| {

@@ -2,11 +2,10 @@
 
 use super::handler::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
+use crate::shared::gateway::{Counting, is_listed, lists_fields, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
-use h1::tokens;
-use http::{Field, Fields, InvalidField, KnownName, Repeated, Status, Version};
+use http::{Field, Fields, InvalidField, Status, Version};
 use upstream::Kind;
 
 /// An answer, but for its fields.
@@ -28,12 +27,7 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     exchange.response.content_length = length;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let hidden = &proxy.settings.hidden;
-    // What most servers list is dropped in any case.
-    let has_list = match fields.only(KnownName::Connection) {
-        Ok(None) => false,
-        Ok(Some(list)) => list != b"keep-alive" && !list.eq_ignore_ascii_case(b"keep-alive"),
-        Err(Repeated) => true,
-    };
+    let has_list = lists_fields(fields);
     let mut counting = Counting::default();
     for field in fields.iter() {
         let kind = Kind::of(&field);
@@ -63,12 +57,6 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
     exchange.wire.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
     exchange.wire.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
-}
-
-/// Whether the answer says that a field concerns the connection only (RFC 9110, section 7.6.1).
-#[cold]
-fn is_listed(fields: &Fields, field: &Field<'_>) -> bool {
-    tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token))
 }
 
 /// Passes a field on that says where the client should go (`proxy_redirect`).

@@ -3,14 +3,15 @@
 use super::filling::Filling;
 use super::following::Following;
 use super::{Cached, any_set, uptime_s};
+use crate::shared::gateway::{is_listed, lists_fields};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
-use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer, reason_of};
+use cache::{Arriving, Content, Freshness, Head, HeadParts, Object, Rules, Whole, Writer, reason_of};
 use contract::{Body, Exchange, Piece};
-use h1::tokens;
-use http::{Fields, Method, Status, parse_date};
+use http::{Field, Fields, KnownName, Method, Status, parse_date};
 use journal::Level;
 use journal::clock::Time;
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use upstream::Kind;
@@ -53,38 +54,65 @@ impl Cached {
         }
     }
 
-    /// Begins to keep an answer; none if it is not kept.
-    pub(crate) fn keep(&self, exchange: &Exchange, answer: &Answer<'_>) -> Option<Writer> {
-        // The content that belongs to the answer did not come with it.
-        let lacks_content = exchange.request.method == Method::Head && !self.settings.convert_head;
-        let kept = self.kept(answer).filter(|_| !lacks_content);
-        let kept = kept.filter(|_| !any_set(&self.settings.no_cache, exchange));
-        let writer = kept.and_then(|kept| self.writer(exchange, answer, kept));
-        self.is_stored.set(writer.is_some());
-        if writer.is_none() {
-            self.release();
+    /// Whether this server may cut an answer to ranges and judge conditions, as nginx decides it: by the request and the fields
+    /// of the answer. Whether the answer gets a time or is kept has no effect.
+    pub(crate) fn is_cacheable(&self, answer: &Answer<'_>) -> bool {
+        let now = Time::now().seconds;
+        match self.settings.rules {
+            Rules::Nginx => Freshness::may_be_kept(answer.fields, self.settings.ignoring, now),
+            Rules::Rfc9111 => {
+                let came = self.came(answer.status, answer.fields, now);
+                came.kept(self.settings.ignoring, &self.settings.valid).is_some()
+            }
         }
-        writer
     }
 
-    fn writer(&self, exchange: &Exchange, answer: &Answer<'_>, kept: Kept) -> Option<Writer> {
-        let Kept { freshness, age } = kept;
+    /// Decides whether an answer is kept.
+    pub(crate) fn keep(&self, exchange: &Exchange, answer: &Answer<'_>) -> Option<Keeping> {
+        let is_bare = exchange.request.method == Method::Head && !self.settings.convert_head;
+        // Without its content an answer does not replace one that has it.
+        let is_barred = is_bare && self.object.borrow().as_ref().is_some_and(|object| !object.head.is_bare);
+        let kept = self.kept(answer).filter(|_| !is_barred && !any_set(&self.settings.no_cache, exchange));
+        let keeping = kept.map(|kept| Keeping {
+            kept,
+            status: answer.status,
+            reason: reason_of(answer.status, answer.reason),
+            is_bare,
+        });
+        self.is_stored.set(keeping.is_some());
+        if keeping.is_none() {
+            self.release();
+        }
+        keeping
+    }
+
+    /// What is known of an answer that is kept. It also sets the key of the file.
+    fn parts<'a>(&'a self, exchange: &Exchange, keeping: &'a Keeping) -> HeadParts<'a> {
+        let Keeping { kept: Kept { freshness, .. }, status, reason, is_bare } = keeping;
         let vary = &freshness.vary;
         let variant = (!vary.is_empty()).then(|| self.main.variant(vary, &exchange.request.head.fields));
         if self.key.get() != self.main && variant != Some(self.key.get()) {
             // The answer depends on other fields than the one before it.
             self.key.set(self.main);
         }
+        let (status, is_bare) = (*status, *is_bare);
+        let date = Time::now().seconds;
+        HeadParts { freshness, date, key: &self.text, variant, status, reason, is_bare }
+    }
+
+    fn writer(&self, exchange: &Exchange, (keeping, fields): &KeptAnswer<'_>) -> Option<Writer> {
+        let HeadParts { freshness, date, key, variant, status, is_bare, .. } = self.parts(exchange, keeping);
         let head = Head {
-            freshness,
-            date: Time::now().seconds,
+            freshness: freshness.clone(),
+            date,
             length: 0,
             checksum: 0,
-            key: (*self.text).into(),
+            key: key.into(),
             variant,
-            status: answer.status,
-            reason: reason_of(answer.status, answer.reason),
-            fields: self.kept_fields(answer.fields, age),
+            status,
+            reason: keeping.reason.clone(),
+            fields: self.kept_fields(fields, (keeping.kept.age, is_bare)),
+            is_bare,
         };
         let writer = Writer::new(&self.store.zone, self.key.get(), head);
         let writer = writer.inspect_err(|error| self.complain(exchange, error)).ok();
@@ -98,69 +126,100 @@ impl Cached {
         exchange.log(Level::Crit, &format!("a response cannot be kept in \"{directory}\" ({text})"));
     }
 
-    /// Writes the content of an answer as it comes, and returns the content for the client.
+    /// Writes an answer with these fields, whose content may be still to come, and returns the content for the client.
     pub(crate) fn fill(
         self: &Rc<Self>,
         exchange: &mut Exchange,
-        mut writer: Writer,
+        answer: KeptAnswer<'_>,
         body: Body,
         buffers: usize,
     ) -> Body {
-        match body {
-            Body::Source(source) => {
-                exchange.wire.outlasts = true;
-                // A content of unknown length may never end. Other requests wait for it, and give up in time.
-                let announced = exchange.response.content_length;
-                if let Some(fill) = self.fill.borrow().as_ref().filter(|_| announced.is_some()) {
-                    writer.share(fill, announced);
-                }
-                Body::Source(Box::new(Filling::new(Rc::clone(self), writer, source, buffers)))
-            }
-            Body::Tunnel(_) => body,
+        let source = match body {
+            Body::Source(source) => source,
+            Body::Tunnel(_) => return body,
             Body::Empty | Body::Piece(_) | Body::Pieces(_) => {
-                self.write_whole(exchange, writer, &body);
-                body
-            }
-        }
-    }
-
-    fn write_whole(&self, exchange: &Exchange, writer: Writer, body: &Body) {
-        // Most contents are one piece, which needs no list.
-        if let Body::Piece(Piece::Bytes(content)) = body {
-            return self.finish(exchange, writer, &[content]);
-        }
-        let content = body.pieces().unwrap_or_default().iter().map(|piece| match piece {
-            Piece::Bytes(bytes) => Ok(&**bytes),
-            Piece::File { .. } => Err(std::io::Error::other("the content is in another file")),
-        });
-        match content.collect::<Result<Vec<&[u8]>, _>>() {
-            Ok(content) => self.finish(exchange, writer, &content),
-            Err(error) => {
-                self.complain(exchange, &error);
+                self.write_whole(exchange, &answer, &body);
                 self.release();
+                return body;
             }
+        };
+        let Some(mut writer) = self.writer(exchange, &answer) else {
+            self.is_stored.set(false);
+            self.release();
+            return Body::Source(source);
+        };
+        exchange.wire.outlasts = true;
+        // A content of unknown length may never end. Other requests wait for it, and give up in time.
+        let announced = exchange.response.content_length;
+        if let Some(fill) = self.fill.borrow().as_ref().filter(|_| announced.is_some()) {
+            writer.share(fill, announced);
+        }
+        Body::Source(Box::new(Filling::new(Rc::clone(self), writer, source, buffers)))
+    }
+
+    fn write_whole(&self, exchange: &Exchange, answer: &KeptAnswer<'_>, body: &Body) {
+        // Most contents are one piece, which needs no list.
+        let written = match body {
+            Body::Piece(Piece::Bytes(content)) => self.write(exchange, answer, &[content]),
+            body => {
+                let content = body.pieces().unwrap_or_default().iter().map(|piece| match piece {
+                    Piece::Bytes(bytes) => Ok(&**bytes),
+                    Piece::File { .. } => Err(std::io::Error::other("the content is in another file")),
+                });
+                let content = content.collect::<Result<Vec<&[u8]>, _>>();
+                content.and_then(|content| self.write(exchange, answer, &content))
+            }
+        };
+        if let Err(error) = written {
+            self.is_stored.set(false);
+            self.complain(exchange, &error);
         }
     }
 
-    /// Adds the rest of the content, and gives the file its name.
-    pub(super) fn finish(&self, exchange: &Exchange, writer: Writer, rest: &[&[u8]]) {
-        if let Err(error) = writer.finish(rest, self.expires(uptime_s())) {
+    /// Writes an answer whose content is there.
+    fn write(
+        &self,
+        exchange: &Exchange,
+        (keeping, fields): &KeptAnswer<'_>,
+        content: &[&[u8]],
+    ) -> std::io::Result<()> {
+        let head = self.parts(exchange, keeping);
+        let (removals, expires) = (self.removals, self.expires(uptime_s()));
+        let whole = Whole { key: self.key.get(), head, content, removals, expires };
+        whole.store(&self.store.zone, |out| match self.settings.rules {
+            Rules::Nginx => {
+                each_kept(fields, keeping.is_bare, |_| true, |field| out.extend_from_slice(field.line));
+            }
+            Rules::Rfc9111 => {
+                out.extend_from_slice(&self.kept_fields(fields, (keeping.kept.age, keeping.is_bare)).lines());
+            }
+        })
+    }
+
+    /// Gives the file of an answer its name.
+    pub(super) fn finish(&self, exchange: &Exchange, writer: Writer) {
+        if let Err(error) = writer.finish(self.expires(uptime_s())) {
             self.complain(exchange, &error);
         }
         self.release();
     }
 
     /// The fields of an answer that are kept. By the rules of RFC 9111 `Age` is one of them.
-    fn kept_fields(&self, fields: &Fields, age: i64) -> Fields {
+    fn kept_fields(&self, fields: &Fields, (age, is_bare): (i64, bool)) -> Fields {
+        let mut kept = Fields::with_room_for(fields);
+        let mut add = |field: &Field<'_>| {
+            // The list that the field comes from has room for it.
+            let _ = kept.push_checked(field);
+        };
         match self.settings.rules {
-            Rules::Nginx => kept_fields(fields, |_| true),
+            Rules::Nginx => each_kept(fields, is_bare, |_| true, add),
             Rules::Rfc9111 => {
                 let control = Control::of(fields, self.settings.ignoring);
-                let mut kept = kept_fields(fields, |name| control.keeps(name));
+                each_kept(fields, is_bare, |name| control.keeps(name), &mut add);
                 rfc9111::kept_age(&mut kept, age);
-                kept
             }
         }
+        kept
     }
 
     /// Takes notice of the answer to a HEAD request that was passed on as such: what is kept for GET changes with it, or is
@@ -170,7 +229,8 @@ impl Cached {
         if !is_head || status != Status::OK || self.settings.rules != Rules::Rfc9111 {
             return;
         }
-        let Some(object) = self.object.borrow().clone() else { return };
+        let object = self.object.borrow().clone().filter(|object| !object.head.is_bare);
+        let Some(object) = object else { return };
         let now = Time::now().seconds;
         if rfc9111::describes(said, &object.head) {
             self.renew(exchange, &object, said, now);
@@ -217,7 +277,7 @@ impl Cached {
         // The time that the upstream server took is part of the age already.
         let came = Came { asked: now, ..self.came(status, &all, now) };
         let kept = came.kept(self.settings.ignoring, &self.settings.valid);
-        let fields = self.kept_fields(&all, age);
+        let fields = self.kept_fields(&all, (age, object.head.is_bare));
         let mut head = Head { date: now, fields, ..object.head.clone() };
         let is_same = kept.as_ref().is_some_and(|kept| kept.freshness.vary == head.freshness.vary);
         let Some(kept) = kept.filter(|_| is_same) else {
@@ -226,7 +286,7 @@ impl Cached {
         };
         head.freshness = kept.freshness;
         let written = match zone.replace_head(&key, object, &head) {
-            Ok(false) => self.rewrite(object, head.clone()),
+            Ok(false) => self.rewrite(object, &head),
             written => written.map(drop),
         };
         if let Err(error) = written {
@@ -238,7 +298,7 @@ impl Cached {
     }
 
     /// Writes an object anew whose head has another length. A long content is got anew at the next request.
-    fn rewrite(&self, object: &Object, head: Head) -> std::io::Result<()> {
+    fn rewrite(&self, object: &Object, head: &Head) -> std::io::Result<()> {
         let (zone, key) = (&self.store.zone, self.key.get());
         let content = match (&object.content, object.head.length) {
             (Content::Memory(bytes), _) => Some(bytes.clone()),
@@ -259,26 +319,36 @@ impl Cached {
             zone.discard(&key);
             return Ok(());
         };
-        Writer::new(zone, key, head)?.after(self.removals).finish(&[&content], self.expires(uptime_s()))
+        let (content, removals, expires) = ([&content[..]], self.removals, self.expires(uptime_s()));
+        let whole = Whole { key, head: head.parts(), content: &content, removals, expires };
+        whole.store(zone, |out| out.extend_from_slice(&head.fields.lines()))
     }
 }
 
-/// The fields of an answer that are kept: not those of the connection and of framing.
-fn kept_fields(fields: &Fields, keeps: impl Fn(&[u8]) -> bool) -> Fields {
-    // No field is named by the two usual words.
-    let is_usual =
-        |token: &[u8]| [&b"keep-alive"[..], b"close"].iter().any(|word| token.eq_ignore_ascii_case(word));
-    let listed: Vec<&[u8]> = tokens(fields, "Connection").filter(|token| !is_usual(token)).collect();
-    let is_listed = |name: &[u8]| listed.iter().any(|token| name.eq_ignore_ascii_case(token));
-    let mut kept = Fields::with_room_for(fields);
+/// An answer that is going to be kept, before its content is there.
+pub(crate) struct Keeping {
+    kept: Kept,
+    status: Status,
+    reason: Cow<'static, [u8]>,
+    /// Whether it came without its content.
+    is_bare: bool,
+}
+
+/// An answer that is going to be kept, with its fields.
+type KeptAnswer<'a> = (Keeping, &'a Fields);
+
+/// Gives the fields of an answer that are kept: not those of the connection and of framing. A response to HEAD keeps the length
+/// that it says.
+fn each_kept(fields: &Fields, is_bare: bool, keeps: impl Fn(&[u8]) -> bool, mut add: impl FnMut(&Field<'_>)) {
+    let has_list = lists_fields(fields);
     for field in fields.iter() {
         let is_own = matches!(Kind::of(&field), Kind::Own | Kind::Upgrade);
-        if !is_own && !is_listed(field.name) && keeps(field.name) {
-            // The list that the field comes from has room for it.
-            let _ = kept.push_checked(&field);
+        let is_length = is_bare && field.known == KnownName::ContentLength;
+        let is_listed = has_list && is_listed(fields, &field);
+        if (!is_own || is_length) && !is_listed && keeps(field.name) {
+            add(&field);
         }
     }
-    kept
 }
 
 /// The content of an object.
@@ -323,8 +393,13 @@ pub(crate) fn cut_here(exchange: &mut Exchange) {
         response.etag = Some(tag);
         response.fields.remove("ETag");
     }
-    let ranges = response.fields.get("Accept-Ranges");
-    if ranges.is_some_and(|ranges| ranges.eq_ignore_ascii_case(b"bytes")) {
+    offer_ranges(exchange);
+}
+
+/// Lets this server decide whether it offers ranges, if the upstream server has said anything about them (as nginx).
+pub(crate) fn offer_ranges(exchange: &mut Exchange) {
+    let response = &mut exchange.response;
+    if response.fields.get("Accept-Ranges").is_some() {
         response.accept_ranges = true;
         response.fields.remove("Accept-Ranges");
     }

@@ -49,7 +49,7 @@ impl Filling {
             Pull::End => {
                 self.end = Some(Ok(()));
                 match self.writer.take() {
-                    Some(writer) => self.cached.finish(exchange, writer, &[]),
+                    Some(writer) => self.cached.finish(exchange, writer),
                     None => self.cached.release(),
                 }
                 self.rest.take().into_iter().for_each(Rest::finish);

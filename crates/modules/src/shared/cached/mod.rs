@@ -438,6 +438,9 @@ impl Cached {
             Err(ReadError::Io(error)) => {
                 complain(&format!("cannot be read ({}), and is removed", net::system_message(&error)));
             }
+            // Another request writes it, or another process. The own response replaces it.
+            Err(ReadError::Unfinished(changed)) if is_recent(changed) => return self.lock(exchange),
+            Err(ReadError::Unfinished(_)) => complain("was cut off, and is removed"),
             Err(ReadError::Damaged | ReadError::Waits) => {
                 complain("is damaged, or of another format, and is removed");
             }
@@ -473,6 +476,10 @@ impl Cached {
                 self.key.set(wanted);
                 return self.look(exchange);
             }
+        }
+        if object.head.is_bare && exchange.request.method != Method::Head {
+            // It came without its content, which this request is for.
+            return self.lock(exchange);
         }
         let now = Time::now();
         let is_fresh = is_fresh(&object.head, now.seconds);
@@ -608,40 +615,6 @@ impl Cached {
         sent.as_ref().map(|object| look(&object.head.fields))
     }
 
-    /// Writes the parameters of `Cache-Status` (RFC 9211). Tells whether there are any.
-    pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
-        let forwarded = match self.found.get() {
-            Found::Unasked => return false,
-            Found::Miss => Some("uri-miss"),
-            Found::Bypass => Some("bypass"),
-            Found::Expired | Found::Revalidated => Some("stale"),
-            Found::Hit if self.is_collapsed.get() => Some("uri-miss"),
-            Found::Stale | Found::Updating | Found::Hit => None,
-        };
-        let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
-        match forwarded {
-            None => {
-                add("; hit");
-                if let Some(until) = self.valid_until.get() {
-                    add(&format!("; ttl={}", until.saturating_sub(Time::now().seconds)));
-                }
-            }
-            Some(reason) => {
-                add(&format!("; fwd={reason}"));
-                if let Some(status) = self.answered.get() {
-                    add(&format!("; fwd-status={}", status.0));
-                }
-            }
-        }
-        if self.is_stored.get() {
-            add("; stored");
-        }
-        if self.is_collapsed.get() {
-            add("; collapsed");
-        }
-        true
-    }
-
     /// Keeps a failure of the upstream server, if the configuration gives it a time.
     pub(crate) fn note_failure(&self, status: Status, freshness: Option<Freshness>) {
         let left = match freshness {
@@ -721,6 +694,14 @@ fn key(
         }
     };
     Ok(has_key.then(|| keys::named(text)))
+}
+
+/// For how many seconds a file that is too short may be one that is being written.
+const WRITING_S: u64 = 2;
+
+/// Whether a file that was changed at this time may still be written to.
+fn is_recent(changed: i64) -> bool {
+    Time::now().seconds.abs_diff(changed) <= WRITING_S
 }
 
 /// Whether a response is fresh. One that was kept in the future is not: the clock was set back since.

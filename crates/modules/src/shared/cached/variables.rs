@@ -3,6 +3,7 @@
 use super::{Cached, Found};
 use contract::{Exchange, Getter, Made, Template};
 use http::{Method, Status};
+use journal::clock::Time;
 use std::sync::Arc;
 
 /// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place:
@@ -65,4 +66,40 @@ pub(crate) fn is_kept(exchange: &Exchange) -> bool {
 pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
     exchange.request.method == Method::Head
         && Cached::of(exchange).is_some_and(|cached| cached.settings.convert_head)
+}
+
+impl Cached {
+    /// Writes the parameters of `Cache-Status` (RFC 9211). Tells whether there are any.
+    pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
+        let forwarded = match self.found.get() {
+            Found::Unasked => return false,
+            Found::Miss => Some("uri-miss"),
+            Found::Bypass => Some("bypass"),
+            Found::Expired | Found::Revalidated => Some("stale"),
+            Found::Hit if self.is_collapsed.get() => Some("uri-miss"),
+            Found::Stale | Found::Updating | Found::Hit => None,
+        };
+        let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
+        match forwarded {
+            None => {
+                add("; hit");
+                if let Some(until) = self.valid_until.get() {
+                    add(&format!("; ttl={}", until.saturating_sub(Time::now().seconds)));
+                }
+            }
+            Some(reason) => {
+                add(&format!("; fwd={reason}"));
+                if let Some(status) = self.answered.get() {
+                    add(&format!("; fwd-status={}", status.0));
+                }
+            }
+        }
+        if self.is_stored.get() {
+            add("; stored");
+        }
+        if self.is_collapsed.get() {
+            add("; collapsed");
+        }
+        true
+    }
 }
