@@ -52,13 +52,27 @@ struct Place {
     /// Tells events of a descriptor from those of an earlier one.
     generation: u32,
     state: State,
+    /// Whether the kernel tells when it can be written to. It need not before a write blocks.
+    tells_writable: bool,
+    /// The task that waited last. It stays here when it is woken, because it usually waits again.
     waker: Option<Waker>,
 }
 
 impl Place {
+    fn data(&self, index: u32) -> EventData {
+        EventData::new_u64(u64::from(self.generation) << 32 | u64::from(index))
+    }
+
+    /// Edge-triggered: the kernel reports a change once, so a descriptor that stays ready costs no further events.
+    fn flags(&self) -> EventFlags {
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        if self.tells_writable { flags | EventFlags::OUT } else { flags }
+    }
+
+    /// Returns the waker of before.
     #[inline(never)]
-    fn set_waker(&mut self, waker: &Waker) {
-        self.waker = Some(waker.clone());
+    fn set_waker(&mut self, waker: &Waker) -> Option<Waker> {
+        self.waker.replace(waker.clone())
     }
 }
 
@@ -89,6 +103,9 @@ impl State {
         State(state)
     }
 }
+
+/// What is taken to be known of a descriptor until a write blocks.
+const WRITABLE: State = State(State::WRITABLE);
 
 /// What a descriptor can be ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,16 +212,30 @@ impl Events {
         let Some(place) = places.all.get_mut(index).filter(|place| place.generation == generation) else {
             return;
         };
+        let before = place.state;
         place.state.0 |= state.0;
-        if let Some(waker) = place.waker.take() {
-            // Waking may run code that borrows the places.
-            drop(places);
-            waker.wake();
+        // A task sleeps only for what is not known yet.
+        if place.state == before {
+            return;
+        }
+        let Some(waker) = place.waker.take() else { return };
+        // Waking may run code that borrows the places.
+        drop(places);
+        waker.wake_by_ref();
+        let mut places = self.places.borrow_mut();
+        let place = places.all.get_mut(index).filter(|place| place.generation == generation);
+        match place {
+            Some(place) if place.waker.is_none() => place.waker = Some(waker),
+            // See `remove`.
+            _ => {
+                drop(places);
+                drop(waker);
+            }
         }
     }
 
-    /// Adds a descriptor; gives its place.
-    fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<u32> {
+    /// Adds a descriptor of which this is known; gives its place.
+    fn add(&self, descriptor: BorrowedFd<'_>, known: State) -> io::Result<u32> {
         let mut places = self.places.borrow_mut();
         let index = match places.free.pop() {
             Some(index) => index,
@@ -214,11 +245,9 @@ impl Events {
                 index
             }
         };
-        let generation = places.all[index as usize].generation;
-        let data = EventData::new_u64(u64::from(generation) << 32 | u64::from(index));
-        // Edge-triggered: the kernel reports a change once, so a descriptor that stays ready costs no further events.
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        if let Err(error) = epoll::add(self.epoll.get_ref(), descriptor, data, flags) {
+        let place = &mut places.all[index as usize];
+        (place.state, place.tells_writable) = (known, known != WRITABLE);
+        if let Err(error) = epoll::add(self.epoll.get_ref(), descriptor, place.data(index), place.flags()) {
             places.free.push(index);
             return Err(error.into());
         }
@@ -245,7 +274,10 @@ impl Events {
             return Poll::Ready(());
         }
         if !place.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            place.set_waker(cx.waker());
+            let before = place.set_waker(cx.waker());
+            // See `remove`.
+            drop(places);
+            drop(before);
         }
         Poll::Pending
     }
@@ -256,6 +288,18 @@ impl Events {
 
     fn forget(&self, index: u32, flags: u8) {
         self.places.borrow_mut().all[index as usize].state.0 &= !flags;
+    }
+
+    /// Takes note that a descriptor cannot be written to.
+    fn block_writes(&self, index: u32, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let mut places = self.places.borrow_mut();
+        let place = &mut places.all[index as usize];
+        place.state.0 &= !State::WRITABLE;
+        if !std::mem::replace(&mut place.tells_writable, true) {
+            // If it can be written to by now, that is an event, too.
+            epoll::modify(self.epoll.get_ref(), descriptor, place.data(index), place.flags())?;
+        }
+        Ok(())
     }
 
     /// Takes one call from what the task may make in this turn.
@@ -306,7 +350,7 @@ impl Registration {
         match (self.stage.get(), wanted) {
             (Stage::Placed(index), _) => ready!(self.events.poll_place(cx, index, wanted)),
             (Stage::Emptied, Wanted::Read) => {
-                let index = self.place(descriptor)?;
+                let index = self.place(descriptor, WRITABLE)?;
                 ready!(self.events.poll_place(cx, index, wanted));
             }
             (Stage::Untried | Stage::Emptied, _) => {}
@@ -328,7 +372,7 @@ impl Registration {
         let index = match self.stage.get() {
             Stage::Placed(index) => index,
             // Only connections with a place get events.
-            Stage::Untried | Stage::Emptied => self.place(descriptor)?,
+            Stage::Untried | Stage::Emptied => self.place(descriptor, WRITABLE)?,
         };
         self.events.poll_place(cx, index, Wanted::End).map(Ok)
     }
@@ -338,7 +382,7 @@ impl Registration {
         let index = match self.stage.get() {
             Stage::Placed(index) => index,
             // A connection that cannot be watched is of no use.
-            Stage::Untried | Stage::Emptied => match self.place(descriptor) {
+            Stage::Untried | Stage::Emptied => match self.place(descriptor, WRITABLE) {
                 Ok(index) => index,
                 Err(_) => return Poll::Ready(()),
             },
@@ -348,9 +392,15 @@ impl Registration {
 
     /// Takes note that the descriptor was not ready.
     pub(crate) fn blocked(&self, descriptor: BorrowedFd<'_>, wanted: Wanted) -> io::Result<()> {
-        match self.stage.get() {
-            Stage::Placed(index) => self.events.forget(index, wanted.flags()),
-            Stage::Untried | Stage::Emptied => drop(self.place(descriptor)?),
+        match (self.stage.get(), wanted) {
+            (Stage::Placed(index), Wanted::Write) => self.events.block_writes(index, descriptor)?,
+            (Stage::Placed(index), _) => self.events.forget(index, wanted.flags()),
+            (Stage::Untried | Stage::Emptied, Wanted::Write) => {
+                self.place(descriptor, State::default())?;
+            }
+            (Stage::Untried | Stage::Emptied, _) => {
+                self.place(descriptor, WRITABLE)?;
+            }
         }
         Ok(())
     }
@@ -380,15 +430,14 @@ impl Registration {
     /// Whether the descriptor can be written to, and nothing else happened to it: no error, no end.
     pub(crate) fn is_only_writable(&self) -> bool {
         match self.stage.get() {
-            Stage::Untried | Stage::Emptied => false,
-            Stage::Placed(index) => {
-                self.events.places.borrow().all[index as usize].state == State(State::WRITABLE)
-            }
+            Stage::Untried => false,
+            Stage::Emptied => true,
+            Stage::Placed(index) => self.events.places.borrow().all[index as usize].state == WRITABLE,
         }
     }
 
-    fn place(&self, descriptor: BorrowedFd<'_>) -> io::Result<u32> {
-        let index = self.events.add(descriptor)?;
+    fn place(&self, descriptor: BorrowedFd<'_>, known: State) -> io::Result<u32> {
+        let index = self.events.add(descriptor, known)?;
         self.stage.set(Stage::Placed(index));
         Ok(index)
     }
@@ -410,6 +459,9 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     fn pair() -> (UnixStream, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -417,10 +469,10 @@ mod tests {
         (ours, theirs)
     }
 
-    /// A registration that has its place.
+    /// A registration that has its place, and gets an event at once.
     fn placed(events: &Rc<Events>, stream: &UnixStream) -> Registration {
         let registration = Registration::new(events);
-        registration.blocked(stream.as_fd(), Wanted::Read).unwrap();
+        registration.blocked(stream.as_fd(), Wanted::Write).unwrap();
         registration
     }
 
@@ -525,6 +577,59 @@ mod tests {
                 assert!(is_ready(&ours, &registration, Wanted::Write).await);
                 assert_eq!(events.allowance.get(), left);
             }
+        });
+    }
+
+    #[test]
+    fn that_it_can_be_written_to_is_told_only_after_a_write_blocked() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (ours, _theirs) = pair();
+            let registration = Registration::new(&events);
+            registration.blocked(ours.as_fd(), Wanted::Read).unwrap();
+            assert_eq!(events.look().unwrap(), 0);
+            assert!(is_ready(&ours, &registration, Wanted::Write).await);
+            for is_first in [true, false] {
+                registration.blocked(ours.as_fd(), Wanted::Write).unwrap();
+                assert!(!is_ready(&ours, &registration, Wanted::Write).await);
+                assert_eq!(events.look().unwrap(), usize::from(is_first), "it is asked for once");
+                assert_eq!(is_ready(&ours, &registration, Wanted::Write).await, is_first);
+            }
+        });
+    }
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_task_that_waited_once_is_woken_by_all_that_is_new() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (mut ours, mut theirs) = pair();
+            let registration = placed(&events, &ours);
+            events.look().unwrap();
+            let wakes = Arc::new(Wakes::default());
+            let waker = Waker::from(Arc::clone(&wakes));
+            let cx = &mut Context::from_waker(&waker);
+            assert!(registration.poll(cx, ours.as_fd(), Wanted::Read).is_pending());
+            for round in 1..=3 {
+                for _ in 0..2 {
+                    theirs.write_all(b"x").unwrap();
+                    assert_eq!(events.look().unwrap(), 1);
+                    assert_eq!(wakes.0.load(Ordering::Relaxed), round, "it did not read what it knows of");
+                }
+                assert_eq!(ours.read(&mut [0; 9]).unwrap(), 2);
+                registration.emptied();
+            }
+            drop(registration);
+            drop(waker);
+            assert_eq!(Arc::strong_count(&wakes), 1);
         });
     }
 

@@ -95,19 +95,22 @@ impl Stream {
         let kind = socket2::Type::STREAM.nonblocking().cloexec();
         let socket = socket2::Socket::new(address_of_kernel.domain(), kind, None)?;
         options.apply(&socket, address.is_unix())?;
-        let connected = socket.connect(&address_of_kernel);
+        let mut connected = socket.connect(&address_of_kernel);
+        if is_in_progress(&connected) && address.ip().is_some_and(|ip| ip.is_loopback()) {
+            // The kernel answers itself, at the end of the first call. Asking costs less than waiting for the event.
+            connected = socket.connect(&address_of_kernel);
+        }
         let stream = Stream::new(socket.into(), &events);
         if !address.is_unix() {
             stream.delay.set(Delay::BeforeFirst);
         }
-        match connected {
-            Ok(()) => Ok(stream),
-            Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {
-                stream.registration.blocked(stream.socket.as_fd(), Wanted::Write)?;
-                Ok(stream)
-            }
-            Err(error) => Err(error),
+        if is_in_progress(&connected) {
+            stream.registration.blocked(stream.socket.as_fd(), Wanted::Write)?;
+        } else {
+            connected?;
+            stream.registration.emptied();
         }
+        Ok(stream)
     }
 
     /// Ready when the connection stands, or cannot be had. The task of the last call is woken.
@@ -296,6 +299,11 @@ impl Stream {
             }
         }
     }
+}
+
+fn is_in_progress(connected: &io::Result<()>) -> bool {
+    let code = connected.as_ref().err().and_then(io::Error::raw_os_error);
+    code.is_some_and(|code| [Errno::EINPROGRESS as i32, Errno::EALREADY as i32].contains(&code))
 }
 
 impl AsFd for Stream {
