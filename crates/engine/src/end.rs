@@ -53,6 +53,39 @@ pub trait End: BodyReader {
     /// Takes a piece of the content.
     fn give(&mut self, exchange: &mut Exchange, piece: Piece);
 
+    /// Reads what the client of a tunnel sends; 0 at its end.
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn poll_read_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let _ = (cx, exchange, room);
+        Poll::Ready(Ok(0))
+    }
+
+    /// Takes a part of what the client of a tunnel is to get, after what was given, and returns how many bytes. They may be
+    /// left to [`End::send`].
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn poll_write_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let _ = cx;
+        if !self.has_room() {
+            return Poll::Pending;
+        }
+        self.give(exchange, Piece::Bytes(Bytes::copy_from_slice(bytes)));
+        Poll::Ready(Ok(bytes.len()))
+    }
+
     /// Takes the end of the content.
     fn finish(&mut self, flow: &mut Flow);
 

@@ -73,8 +73,20 @@ impl Request {
     }
 
     /// Goes on until the response was sent; ready with how it ended.
-    pub fn poll(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
-        let polled = self.go_on(cx, end);
+    pub fn poll<E: End>(&mut self, cx: &mut Context<'_>, end: &mut E) -> Poll<After> {
+        let tunnel = match &mut self.state {
+            State::Sending(sending) => sending.tunnel(),
+            _ => None,
+        };
+        // A tunnel goes on directly, and knows the type of its sender: a message costs little more than the calls between.
+        let polled = match tunnel.map(|tunnel| tunnel.poll(cx, &mut self.flow, end)) {
+            None => self.go_on(cx, end),
+            Some(Poll::Pending) => Poll::Pending,
+            Some(Poll::Ready(())) => {
+                self.state = State::Idle;
+                Poll::Ready(After::Sent)
+            }
+        };
         if !self.flow.exchange.subrequest {
             inner::hand_over(&self.flow.exchange, polled.is_ready(), end);
         }

@@ -47,6 +47,15 @@ impl Sending {
         !matches!(self.rest, Rest::Whole(_))
     }
 
+    /// The tunnel that the response has become, if it has.
+    #[inline]
+    pub(super) fn tunnel(&mut self) -> Option<&mut Tunnelling> {
+        match &mut self.rest {
+            Rest::Tunnel(tunnel) => Some(tunnel),
+            _ => None,
+        }
+    }
+
     pub(super) fn take_body(&mut self) -> Body {
         match std::mem::replace(&mut self.rest, Rest::Nothing) {
             Rest::Whole(body) => body,

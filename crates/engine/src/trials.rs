@@ -109,6 +109,22 @@ impl End for Memory {
         self.held.extend(bytes);
     }
 
+    fn poll_read_raw(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Exchange,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.upload.pop_front() {
+            Some(piece) => {
+                room[..piece.len()].copy_from_slice(&piece);
+                Poll::Ready(Ok(piece.len()))
+            }
+            None if self.upload_ended => Poll::Ready(Ok(0)),
+            None => Poll::Pending,
+        }
+    }
+
     fn finish(&mut self, flow: &mut Flow) {
         if flow.exchange.response.expects_trailers {
             flow.end();
@@ -440,6 +456,23 @@ fn a_tunnel_moves_bytes_both_ways_until_one_side_ends() {
     assert_eq!(end.text(), "first answer");
     far.0.borrow_mut().ended = true;
     assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+}
+
+#[test]
+fn a_tunnel_reads_no_more_than_the_other_side_takes() {
+    let (far, mut end) = (Far::default(), Memory::new(8));
+    let mut request = tunnel(&far);
+    far.0.borrow_mut().is_blocked = true;
+    let parts = || (0..4).map(|number| Bytes::from(format!("part {number} ")));
+    end.upload.extend(parts());
+    far.0.borrow_mut().says.extend(parts());
+    assert!(poll(&mut request, &mut end).is_pending() && poll(&mut request, &mut end).is_pending());
+    assert_eq!((end.text(), far.0.borrow().got.len()), ("first pa", 0));
+    assert_eq!((end.upload.len(), far.0.borrow().says.len()), (3, 2), "both senders wait");
+    (end.window, far.0.borrow_mut().is_blocked) = (100, false);
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!(end.text(), "first part 0 part 1 part 2 part 3 ");
+    assert_eq!(far.0.borrow().got, b"part 0 part 1 part 2 part 3 ");
 }
 
 #[test]

@@ -3,27 +3,87 @@
 
 use super::end::{End, Sent};
 use crate::pipeline::Flow;
-use bytes::Bytes;
 use contract::{Duplex, Piece, Tunnel};
-use std::task::{Context, Poll};
+use journal::clock::Time;
+use std::io;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use wire::Buffer;
-
-/// How much is read at once.
-const READ_SIZE: usize = 16 * 1024;
+use wire::memory::Held;
+use wire::{Buffer, Timer, with_room};
 
 /// A tunnel between the client and another server.
 pub(super) struct Tunnelling {
     far: Box<dyn Duplex>,
+    /// From the client to the upstream server.
+    up: Way,
+    /// From the upstream server to the client.
+    down: Way,
+    /// How long both may be silent.
     idle: Duration,
-    /// What the client sent and the upstream server did not take yet.
-    up: Buffer,
-    /// Whether the client has sent its last byte, and the upstream server.
-    ended: (bool, bool),
+    /// When bytes were moved last, in milliseconds of uptime.
+    moved_ms: u64,
+    held: Held,
+}
+
+/// One direction of a tunnel.
+#[derive(Default)]
+struct Way {
+    /// What was read and the receiver did not take yet.
+    rest: Buffer,
+    /// Whether the sender sends no more.
+    is_ended: bool,
 }
 
 /// The tunnel is over.
 struct Over;
+
+impl From<io::Error> for Over {
+    fn from(_: io::Error) -> Over {
+        Over
+    }
+}
+
+impl Way {
+    /// Moves what is left, or else what can be read now, which is written from where it was read. Returns whether bytes were
+    /// moved or the sender has ended.
+    #[inline]
+    fn pass(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+        read: impl FnOnce(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
+        write: impl FnOnce(&mut Context<'_>, &[u8]) -> Poll<io::Result<usize>>,
+    ) -> Result<bool, Over> {
+        if !self.rest.is_empty() {
+            let Poll::Ready(count) = write(cx, self.rest.bytes())? else { return Ok(false) };
+            self.rest.consume(count);
+            self.rest.release();
+            return Ok(true);
+        }
+        if self.is_ended {
+            return Ok(false);
+        }
+        let Poll::Ready(count) = read(cx, room)? else { return Ok(false) };
+        if count == 0 {
+            self.is_ended = true;
+            return Ok(true);
+        }
+        let bytes = &room[..count];
+        let written = match write(cx, bytes)? {
+            Poll::Ready(count) => count,
+            Poll::Pending => 0,
+        };
+        if written < count {
+            self.rest.append(|rest| rest.extend_from_slice(&bytes[written..]));
+        }
+        Ok(true)
+    }
+
+    /// Whether the receiver has all that the sender sent.
+    fn is_over(&self) -> bool {
+        self.is_ended && self.rest.is_empty()
+    }
+}
 
 impl Tunnelling {
     pub(super) fn new(tunnel: Tunnel, flow: &mut Flow, end: &mut dyn End) -> Tunnelling {
@@ -34,71 +94,100 @@ impl Tunnelling {
         if let Some(timer) = end.timer() {
             timer.set(idle);
         }
-        Tunnelling { far, idle, up: Buffer::default(), ended: (false, false) }
+        let (up, down) = (Way::default(), Way::default());
+        Tunnelling { far, up, down, idle, moved_ms: Time::now().uptime_ms, held: Held::default() }
     }
 
     /// Moves what can be moved; ready at the end.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, flow: &mut Flow, end: &mut dyn End) -> Poll<()> {
+    pub(super) fn poll<E: End + ?Sized>(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut E,
+    ) -> Poll<()> {
         // Also where one way is over: the other may have something to move.
-        let (up, down) = (self.poll_up(cx, flow, end), self.poll_down(cx, flow, end));
+        let (up, down) =
+            with_room(|room| (self.poll_up(cx, flow, end, room), self.poll_down(cx, flow, end, room)));
         let (Ok(up), Ok(down)) = (up, down) else { return Poll::Ready(()) };
-        let Some(timer) = end.timer() else { return Poll::Pending };
+        self.held.set(self.up.rest.capacity() + self.down.rest.capacity());
         if up || down {
-            timer.set(self.idle);
+            self.moved_ms = Time::now().uptime_ms;
         }
-        timer.poll(cx)
+        match end.timer() {
+            Some(timer) => self.poll_silence(cx, timer),
+            None => Poll::Pending,
+        }
     }
 
-    /// Moves what comes from the client; tells whether that was anything.
-    fn poll_up(&mut self, cx: &mut Context<'_>, flow: &mut Flow, end: &mut dyn End) -> Result<bool, Over> {
-        let mut moved = false;
+    /// Ready when both sides were silent for too long. A message does not set the timer, which learns when it is due how long
+    /// that was.
+    fn poll_silence(&self, cx: &mut Context<'_>, timer: &Timer) -> Poll<()> {
         loop {
-            let up = &mut self.up;
-            if !up.is_empty() {
-                match self.far.poll_write(cx, up.bytes()) {
-                    Poll::Ready(Ok(count)) => up.consume(count),
-                    Poll::Ready(Err(_)) => return Err(Over),
-                    Poll::Pending => return Ok(moved),
-                }
-            } else if self.ended.0 {
-                return if end.receives_after_its_end() { Ok(moved) } else { Err(Over) };
-            } else {
-                up.release();
-                let mut take = |bytes: &[u8]| up.append(|up| up.extend_from_slice(bytes));
-                match end.poll_take(cx, &mut flow.exchange, &mut take) {
-                    Poll::Ready(Ok(has_more)) => self.ended.0 = !has_more,
-                    Poll::Ready(Err(_)) => return Err(Over),
-                    Poll::Pending => return Ok(moved),
-                }
+            ready!(timer.poll(cx));
+            let silent = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.moved_ms));
+            match self.idle.checked_sub(silent) {
+                Some(left) => timer.set(left),
+                None => return Poll::Ready(()),
             }
+        }
+    }
+
+    /// Moves what comes from the client. Returns whether anything came.
+    fn poll_up<E: End + ?Sized>(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut E,
+        room: &mut [u8],
+    ) -> Result<bool, Over> {
+        let Tunnelling { far, up, .. } = self;
+        let exchange = &mut flow.exchange;
+        let mut moved = false;
+        while up.pass(
+            cx,
+            room,
+            |cx, room| end.poll_read_raw(cx, exchange, room),
+            |cx, bytes| far.poll_write(cx, bytes),
+        )? {
             moved = true;
         }
+        if up.is_over() && !end.receives_after_its_end() { Err(Over) } else { Ok(moved) }
     }
 
-    /// Moves what comes from the upstream server; tells whether that was anything.
-    fn poll_down(&mut self, cx: &mut Context<'_>, flow: &mut Flow, end: &mut dyn End) -> Result<bool, Over> {
+    /// Moves what comes from the upstream server. Returns whether anything came, or the client took more.
+    fn poll_down<E: End + ?Sized>(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut E,
+        room: &mut [u8],
+    ) -> Result<bool, Over> {
+        let Tunnelling { far, down, .. } = self;
+        let exchange = &mut flow.exchange;
         let mut moved = false;
         loop {
-            match end.send(cx, &mut flow.exchange, usize::MAX) {
-                Ok(Sent::Some(_)) => {
-                    moved = true;
-                    continue;
+            let mut is_sent = !end.has_unsent();
+            while !is_sent {
+                match end.send(cx, exchange, usize::MAX)? {
+                    Sent::Some(_) => moved = true,
+                    Sent::All => is_sent = true,
+                    Sent::AwaitsClient | Sent::AwaitsServer => break,
                 }
-                Ok(Sent::All) if self.ended.1 => return Err(Over),
-                Ok(_) if self.ended.1 || !end.has_room() => return Ok(moved),
-                Ok(_) => {}
-                Err(_) => return Err(Over),
             }
-            let mut down = Buffer::default();
-            match self.far.poll_read(cx, down.room(READ_SIZE)) {
-                Poll::Ready(Ok(0)) => self.ended.1 = true,
-                Poll::Ready(Ok(count)) => {
-                    down.grew(count);
-                    let bytes = Bytes::copy_from_slice(down.bytes());
-                    end.give(&mut flow.exchange, Piece::Bytes(bytes));
-                }
-                Poll::Ready(Err(_)) => return Err(Over),
-                Poll::Pending => return Ok(moved),
+            if down.is_over() {
+                return if is_sent { Err(Over) } else { Ok(moved) };
+            }
+            if !is_sent && !end.has_room() {
+                return Ok(moved);
+            }
+            let has_passed = down.pass(
+                cx,
+                room,
+                |cx, room| far.poll_read(cx, room),
+                |cx, bytes| end.poll_write_raw(cx, exchange, bytes),
+            )?;
+            if !has_passed {
+                return Ok(moved);
             }
             moved = true;
         }

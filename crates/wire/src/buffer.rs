@@ -1,7 +1,7 @@
 //! Memory that connections borrow from their thread while they are not idle.
 
 use net::Stream;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -21,11 +21,25 @@ thread_local! {
     /// Memory that was read into, and memory that was appended to. The one as the other would have to be filled with
     /// zeros first.
     static BUFFERS: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    /// Memory for bytes that are passed on in the call in which they were read. It is empty while that lasts.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// The places of the two.
 const READ: usize = 0;
 const APPENDED: usize = 1;
+
+/// Runs a function with room for bytes that it reads and passes on, 16 KB.
+#[inline]
+pub fn with_room<T>(act: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut room = ROOM.take();
+    if room.is_empty() {
+        room = vec![0; READ_INTO];
+    }
+    let result = act(&mut room);
+    ROOM.set(room);
+    result
+}
 
 /// A queue of bytes whose memory belongs to the thread while it is empty.
 #[derive(Default)]
@@ -77,6 +91,15 @@ impl Buffer {
             self.filled -= start;
             0
         });
+    }
+
+    /// Moves bytes from the front to a slice, and returns how many.
+    pub fn take(&mut self, to: &mut [u8]) -> usize {
+        let count = self.bytes().len().min(to.len());
+        to[..count].copy_from_slice(&self.bytes()[..count]);
+        self.consume(count);
+        self.release();
+        count
     }
 
     /// Room after the bytes, at least this much.
@@ -202,7 +225,7 @@ impl Drop for Buffer {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFERS, Buffer, LITTLE, READ, READ_INTO};
+    use super::{BUFFERS, Buffer, LITTLE, READ, READ_INTO, with_room};
     use std::task::Poll;
 
     fn read(buffer: &mut Buffer, bytes: &[u8]) {
@@ -252,6 +275,24 @@ mod tests {
         long.append(|out| out.extend_from_slice(&[b'y'; LITTLE + 1]));
         long.room(READ_INTO);
         assert_eq!((long.bytes().len(), kept()), (LITTLE + 1, 1), "it is not copied");
+    }
+
+    #[test]
+    fn room_within_room_is_other_memory() {
+        with_room(|outer| {
+            outer[0] = 1;
+            with_room(|inner| inner[0] = 2);
+            assert_eq!((outer[0], outer.len()), (1, READ_INTO));
+        });
+    }
+
+    #[test]
+    fn bytes_are_taken_as_far_as_there_is_room() {
+        let (mut buffer, mut to) = (Buffer::default(), [0; 4]);
+        read(&mut buffer, b"abcdef");
+        assert_eq!((buffer.take(&mut to), &to), (4, b"abcd"));
+        assert_eq!((buffer.take(&mut to), &to[..2], kept()), (2, &b"ef"[..], 1));
+        assert_eq!(buffer.take(&mut to), 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod timer;
 mod transport;
 mod vacancies;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, with_room};
 pub use job::Job;
 pub use reading::{Ready, read_ready};
 pub use spool::{FileName, Spool};

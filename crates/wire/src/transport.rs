@@ -130,6 +130,7 @@ impl Transport {
     }
 
     /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
+    #[inline]
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Transport::Plain(stream) => stream.poll_read(cx, buffer),
@@ -178,6 +179,7 @@ impl Transport {
 
     /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
     /// in front.
+    #[inline]
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Transport::Plain(stream) => stream.poll_write(cx, bytes),
@@ -372,11 +374,7 @@ impl Encrypted {
             ready!(self.poll_receive(cx))?;
             self.decrypt()?;
         }
-        let count = self.content.bytes().len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.content.bytes()[..count]);
-        self.content.consume(count);
-        self.content.release();
-        Poll::Ready(Ok(count))
+        Poll::Ready(Ok(self.content.take(buffer)))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -1,7 +1,8 @@
 //! Tunnels for clients that send CONNECT, compared with nginx.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use tests::binary::{Server, have_nginx};
@@ -250,4 +251,70 @@ fn bodies_are_read_early() {
         assert!(status != 200 || answer.last().text() == text, "{case}: {}", answer.last().text());
     }
     running.stop();
+}
+
+/// More than the sockets on the way hold.
+const FLOOD_MAX: usize = 256 * 1024 * 1024;
+
+/// Sends a pattern until nothing more is taken, and returns how many bytes were.
+fn flood(mut stream: &TcpStream) -> usize {
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let pattern: Vec<u8> = (0..=250).cycle().take(251 * 256).collect();
+    let mut sent = 0;
+    while sent < FLOOD_MAX {
+        match stream.write(&pattern[sent % 251..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return sent,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("nothing holds the sender back")
+}
+
+/// Reads so many bytes of the pattern.
+fn drain(mut stream: &TcpStream, count: usize) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut got, mut room) = (0, vec![0; 64 * 1024]);
+    while got < count {
+        let read = stream.read(&mut room).unwrap();
+        assert!(read > 0, "the tunnel ends after {got} of {count} bytes");
+        let is_right = |(at, &byte): (usize, &u8)| usize::from(byte) == (got + at) % 251;
+        assert!(room[..read].iter().enumerate().all(is_right), "after {got} bytes");
+        got += read;
+    }
+    assert_eq!(got, count);
+}
+
+#[test]
+fn a_tunnel_holds_back_both_sides_and_loses_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap().to_string();
+    let site = Site::new(
+        "log_format sent 'sent $bytes_sent;'; access_log %%LOGS%%/access.log sent;
+         server { listen 127.0.0.1:%%PORT%%; allow all; tunnel_pass; }",
+    );
+    for &server in servers() {
+        let running = site.start(server);
+        let mut client = TcpStream::connect(running.address()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(connect(&target).as_bytes()).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let (mut head, mut byte) = (0, [0; 4]);
+        while byte != *b"\r\n\r\n" {
+            byte.rotate_left(1);
+            client.read_exact(&mut byte[3..]).unwrap();
+            head += 1;
+        }
+        let (down, up) = thread::scope(|scope| {
+            let up = scope.spawn(|| flood(&client));
+            (flood(&peer), up.join().unwrap())
+        });
+        thread::scope(|scope| {
+            scope.spawn(|| drain(&peer, up));
+            drain(&client, down);
+        });
+        drop((client, peer));
+        running.wait_for_log("access.log", &format!("sent {};", head + down));
+        running.stop();
+    }
 }

@@ -37,9 +37,6 @@ impl BodyReader for Http1<'_> {
         exchange: &mut Exchange,
         take: &mut dyn FnMut(&[u8]),
     ) -> Poll<Result<bool, Status>> {
-        if self.message.is_tunnel {
-            return self.poll_take_raw(cx, take);
-        }
         let mut is_empty = self.message.first.is_empty();
         if !is_empty {
             take(&std::mem::take(&mut self.message.first));
@@ -72,22 +69,6 @@ impl Http1<'_> {
             self.message.pace.get_or_insert_with(|| (Pace::of_body(policy), Timer::new(timers)));
         let ClientConnection { stream, input, .. } = &mut *self.client;
         poll_input(stream, input, (pace, timer), cx)
-    }
-
-    /// Reads after a change of the protocol.
-    fn poll_take_raw(
-        &mut self,
-        cx: &mut Context<'_>,
-        take: &mut dyn FnMut(&[u8]),
-    ) -> Poll<Result<bool, Status>> {
-        let ClientConnection { stream, input, .. } = &mut *self.client;
-        if input.is_empty() && ready!(stream.poll_read_into(cx, input, READ_SIZE)).is_err() {
-            return Poll::Ready(Err(Status::CLIENT_CLOSED));
-        }
-        take(input.bytes());
-        let has_more = !input.is_empty();
-        input.consume(usize::MAX);
-        Poll::Ready(Ok(has_more))
     }
 
     /// Notes that the rest of the body never comes.
@@ -316,6 +297,10 @@ impl End for Http1<'_> {
         append_head(&mut self.client.output, flow, &answer);
         self.message.answer = Some(answer);
         self.message.is_tunnel = matches!(body, Body::Tunnel(_));
+        if self.message.is_tunnel {
+            // A tunnel holds no memory while it waits.
+            self.client.input.release();
+        }
         answer.has_body
     }
 
@@ -346,6 +331,36 @@ impl End for Http1<'_> {
             }
         }
         exchange.wire.bytes += (output.bytes().len() - before) as u64;
+    }
+
+    #[inline]
+    fn poll_read_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &mut Exchange,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let ClientConnection { stream, input, .. } = &mut *self.client;
+        match input.is_empty() {
+            true => stream.poll_read(cx, room),
+            // What came together with the head of the request.
+            false => Poll::Ready(Ok(input.take(room))),
+        }
+    }
+
+    #[inline]
+    fn poll_write_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.has_unsent() {
+            return Poll::Pending;
+        }
+        let count = ready!(self.client.stream.poll_write(cx, bytes))?;
+        exchange.wire.bytes += count as u64;
+        Poll::Ready(Ok(count))
     }
 
     fn finish(&mut self, flow: &mut Flow) {

@@ -130,9 +130,6 @@ impl BodyReader for StreamEnd<'_> {
         exchange: &mut Exchange,
         take: &mut dyn FnMut(&[u8]),
     ) -> Poll<Result<bool, Status>> {
-        if self.transfer.is_tunnel {
-            return self.poll_take_raw(exchange, take);
-        }
         let Transfer { stream, upload, .. } = &mut *self.transfer;
         if upload.pace.is_none() {
             let policy = &exchange.scope.policy.request_body;
@@ -173,30 +170,6 @@ impl BodyReader for StreamEnd<'_> {
         exchange.log(Level::Info, "client timed out (110: Connection timed out)");
         upload.refuse(Status::REQUEST_TIMEOUT);
         Poll::Ready(Err(Status::REQUEST_TIMEOUT))
-    }
-}
-
-impl StreamEnd<'_> {
-    /// Takes what the client sends through a tunnel. Neither the limits of a body nor its deadlines hold.
-    fn poll_take_raw(
-        &mut self,
-        exchange: &mut Exchange,
-        take: &mut dyn FnMut(&[u8]),
-    ) -> Poll<Result<bool, Status>> {
-        let Transfer { stream, upload, .. } = &mut *self.transfer;
-        if upload.is_wrong() || self.shared.machine.is_reset(*stream) {
-            return Poll::Ready(Err(Status::CLIENT_CLOSED));
-        }
-        let is_empty = upload.content.is_empty();
-        exchange.request.length += upload.content.bytes().len() as u64;
-        take(upload.content.bytes());
-        upload.content.consume(usize::MAX);
-        upload.content.release();
-        if upload.is_whole {
-            return Poll::Ready(Ok(false));
-        }
-        self.shared.widen(*stream, UPLOAD_WINDOW);
-        if is_empty { Poll::Pending } else { Poll::Ready(Ok(true)) }
     }
 }
 
@@ -250,6 +223,25 @@ impl End for StreamEnd<'_> {
     fn give(&mut self, exchange: &mut Exchange, piece: Piece) {
         let is_cold = exchange.scope.policy.sending.aio_threads;
         self.transfer.outgoing.give(piece, if is_cold { Unknown::Cold } else { Unknown::Warm });
+    }
+
+    /// Neither the limits of a body nor its deadlines hold for a tunnel.
+    fn poll_read_raw(
+        &mut self,
+        _: &mut Context<'_>,
+        exchange: &mut Exchange,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let Transfer { stream, upload, .. } = &mut *self.transfer;
+        if upload.is_wrong() || self.shared.machine.is_reset(*stream) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let count = upload.content.take(room);
+        exchange.request.length += count as u64;
+        if upload.content.is_empty() && !upload.is_whole {
+            self.shared.widen(*stream, UPLOAD_WINDOW);
+        }
+        if count > 0 || upload.is_whole { Poll::Ready(Ok(count)) } else { Poll::Pending }
     }
 
     fn finish(&mut self, flow: &mut Flow) {
