@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::task::coop;
@@ -43,6 +43,7 @@ thread_local! {
     /// How many members have something to do at once, and whether the one that is polled lets them go first.
     static MEMBERS_READY: Cell<usize> = const { Cell::new(0) };
     static YIELDS: Cell<bool> = const { Cell::new(false) };
+    static POLLED: Polled = const { Polled::new() };
 }
 
 /// Lets all other members go first that have something to do, and those that will have when it is their turn.
@@ -123,6 +124,63 @@ struct Queue {
     driver: Option<Waker>,
 }
 
+/// The table that a thread is polling. Only the thread itself wakes members by this, which needs no lock.
+struct Polled {
+    /// The queue of the table; null while the thread polls none.
+    queue: Cell<*const Mutex<Queue>>,
+    /// The members that the thread woke meanwhile.
+    ready: RefCell<Vec<u32>>,
+}
+
+impl Polled {
+    const fn new() -> Polled {
+        Polled { queue: Cell::new(std::ptr::null()), ready: RefCell::new(Vec::new()) }
+    }
+
+    /// Takes a member that was woken, if it belongs to the table.
+    fn take(&self, member: &MemberWaker) -> bool {
+        let is_own = self.queue.get() == Arc::as_ptr(&member.queue);
+        if is_own {
+            self.ready.borrow_mut().push(member.slot);
+        }
+        is_own
+    }
+}
+
+/// Lasts as long as the thread polls the table.
+struct Polling<'a>(&'a Arc<Mutex<Queue>>);
+
+impl Polling<'_> {
+    fn begin(queue: &Arc<Mutex<Queue>>) -> Polling<'_> {
+        POLLED.with(|polled| polled.queue.set(Arc::as_ptr(queue)));
+        Polling(queue)
+    }
+
+    /// Gives the members that were woken to an empty list.
+    fn give(&self, batch: &mut Vec<u32>) -> MutexGuard<'_, Queue> {
+        let mut queue = lock(self.0);
+        std::mem::swap(&mut queue.ready, batch);
+        POLLED.with(|polled| batch.append(&mut polled.ready.borrow_mut()));
+        queue
+    }
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        POLLED.with(|polled| {
+            polled.queue.set(std::ptr::null());
+            let mut left = polled.ready.borrow_mut();
+            if !left.is_empty() {
+                lock(self.0).ready.append(&mut left);
+            }
+        });
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Wakes a member.
 struct MemberWaker {
     queue: Arc<Mutex<Queue>>,
@@ -151,15 +209,19 @@ impl Wake for MemberWaker {
     #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
         // Only the first wake-up since the last poll queues the member. `AcqRel` pairs with the swap in `poll_member`.
-        if !self.is_queued.swap(true, Ordering::AcqRel) {
-            let driver = {
-                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                queue.ready.push(self.slot);
-                queue.driver.take()
-            };
-            // After the lock is free: the driver takes the same lock.
-            driver.into_iter().for_each(Waker::wake);
+        if self.is_queued.swap(true, Ordering::AcqRel) {
+            return;
         }
+        if POLLED.try_with(|polled| polled.take(self)).unwrap_or(false) {
+            return;
+        }
+        let driver = {
+            let mut queue = lock(&self.queue);
+            queue.ready.push(self.slot);
+            queue.driver.take()
+        };
+        // After the lock is free: the driver takes the same lock.
+        driver.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -240,22 +302,20 @@ impl<T: Member> TaskTable<T> {
     /// Ready when the runtime should look at all else.
     fn poll_rounds(&self, cx: &mut Context<'_>, batch: &mut Vec<u32>) -> Poll<io::Result<()>> {
         let started = Instant::now();
+        let polling = Polling::begin(&self.queue);
         for _ in 0..ROUNDS {
             self.pulse.beat();
             // Sleep only after `poll` returned `Pending`: the last event may have woken no connection.
             let is_in_vain = self.events.poll(cx)?.is_pending();
             let waited = self.later.borrow().len();
-            let is_quiet = {
-                let mut queue = self.lock();
-                if batch.is_empty() {
-                    std::mem::swap(&mut queue.ready, batch);
-                }
+            if batch.is_empty() {
+                let mut queue = polling.give(batch);
                 if batch.is_empty() && waited == 0 && is_in_vain {
                     queue.driver = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
-                batch.is_empty()
-            };
+            }
+            let is_quiet = batch.is_empty();
             self.poll_batch(batch, started);
             if waited > 0 {
                 self.poll_later(is_quiet.then_some(started));
@@ -330,10 +390,6 @@ impl<T: Member> TaskTable<T> {
         let Slots { all, free } = &mut *slots;
         all[slot as usize].member = Presence::Free;
         free.give(slot as usize, all, Slot::is_free);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -245,27 +245,14 @@ impl Future for ConnectionTask {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let _turn = clock::Turn::begin();
         for _ in 0..TURN_REQUESTS {
-            let state = std::mem::replace(&mut self.state, State::Closed);
-            if state.client().is_none_or(|client| client.serving.is_over()) {
+            if self.state.client().is_none_or(|client| client.serving.is_over()) {
                 return Poll::Ready(());
             }
-            match state.poll(cx) {
-                Polled::Next(state) => self.state = state,
-                Polled::Pending(state) => {
-                    self.state = state;
-                    return Poll::Pending;
-                }
-            }
+            ready!(self.state.poll(cx));
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
-}
-
-/// What happened to a state.
-enum Polled {
-    Next(State),
-    Pending(State),
 }
 
 impl State {
@@ -280,66 +267,81 @@ impl State {
         }
     }
 
-    fn poll(self, cx: &mut Context<'_>) -> Polled {
-        match self {
-            State::Closed => Polled::Next(State::Closed),
-            State::Reading(mut client) => match client.poll_input(cx) {
-                Poll::Pending => Polled::Pending(State::Reading(client)),
-                Poll::Ready(Input::Over) => Polled::Next(State::Closed),
-                Poll::Ready(Input::Http2) => {
-                    Polled::Next(State::Multiplexed(Box::new(Multiplexed::new(client))))
-                }
-                Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(client, false)),
-                Poll::Ready(Input::Head(pooled, error)) => {
-                    Polled::Next(match answer(client, pooled, error) {
-                        Turn::Again(client) => State::Reading(client),
-                        Turn::Serve(serving) => State::Serving(serving),
-                        Turn::Close(closing) => State::Closing(closing),
-                    })
-                }
-            },
-            State::Serving(mut serving) => match serving.poll(cx) {
-                Poll::Pending => Polled::Pending(State::Serving(serving)),
-                Poll::Ready(served) => {
-                    let client = serving.into_client();
-                    Polled::Next(match served {
-                        Served::Kept => State::Reading(client),
-                        Served::Refused => State::flushing(client, true),
-                        Served::Closing(scope, unread) => {
-                            State::Closing(Box::new(Closing::new(client, scope, unread)))
-                        }
-                        Served::Closed => State::Closed,
-                    })
-                }
-            },
-            State::Multiplexed(mut multiplexed) => match multiplexed.poll(cx) {
-                Poll::Pending => Polled::Pending(State::Multiplexed(multiplexed)),
-                Poll::Ready(Ended::Closed) => Polled::Next(State::Closed),
-                Poll::Ready(Ended::Closing) => {
-                    let client = multiplexed.into_client();
-                    let scope = Arc::clone(&client.default_server().scope);
-                    Polled::Next(State::Closing(Box::new(Closing::new(client, scope, true))))
-                }
-            },
-            State::Flushing(mut flushing) => {
-                match flushing.client.poll_flush(cx, &mut flushing.pace, false) {
-                    Poll::Pending => Polled::Pending(State::Flushing(flushing)),
-                    Poll::Ready(Ok(())) if !flushing.closes => {
-                        flushing.client.set_timer();
-                        Polled::Next(State::Reading(flushing.client))
-                    }
-                    Poll::Ready(Ok(())) => Polled::Next(State::Closed),
-                    Poll::Ready(Err(error)) => {
-                        let client = &flushing.client;
-                        client.reset_if_timed_out(&error, &client.default_policy().lingering);
-                        Polled::Next(State::Closed)
+    /// Goes on; ready when the next state is reached.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // While something is waited for, the state stays where it is in memory.
+        let next = match self {
+            State::Closed => State::Closed,
+            State::Reading(client) => {
+                let input = ready!(client.poll_input(cx));
+                let State::Reading(client) = self.take() else { return Poll::Ready(()) };
+                State::after_input(client, input)
+            }
+            State::Serving(serving) => {
+                let served = ready!(serving.poll(cx));
+                let State::Serving(serving) = self.take() else { return Poll::Ready(()) };
+                State::after_request(serving.into_client(), served)
+            }
+            State::Multiplexed(multiplexed) => {
+                let ended = ready!(multiplexed.poll(cx));
+                let State::Multiplexed(multiplexed) = self.take() else { return Poll::Ready(()) };
+                match ended {
+                    Ended::Closed => State::Closed,
+                    Ended::Closing => {
+                        let client = multiplexed.into_client();
+                        let scope = Arc::clone(&client.default_server().scope);
+                        State::Closing(Box::new(Closing::new(client, scope, true)))
                     }
                 }
             }
-            State::Closing(mut closing) => match closing.poll(cx) {
-                Poll::Pending => Polled::Pending(State::Closing(closing)),
-                Poll::Ready(()) => Polled::Next(State::Closed),
+            State::Flushing(flushing) => {
+                let flushed = ready!(flushing.client.poll_flush(cx, &mut flushing.pace, false));
+                let State::Flushing(flushing) = self.take() else { return Poll::Ready(()) };
+                let Flushing { client, closes, .. } = *flushing;
+                match flushed {
+                    Ok(()) if !closes => {
+                        client.set_timer();
+                        State::Reading(client)
+                    }
+                    Ok(()) => State::Closed,
+                    Err(error) => {
+                        client.reset_if_timed_out(&error, &client.default_policy().lingering);
+                        State::Closed
+                    }
+                }
+            }
+            State::Closing(closing) => {
+                ready!(closing.poll(cx));
+                State::Closed
+            }
+        };
+        *self = next;
+        Poll::Ready(())
+    }
+
+    fn take(&mut self) -> State {
+        std::mem::replace(self, State::Closed)
+    }
+
+    fn after_input(client: Box<ClientConnection>, input: Input) -> State {
+        match input {
+            Input::Over => State::Closed,
+            Input::Http2 => State::Multiplexed(Box::new(Multiplexed::new(client))),
+            Input::Unsent => State::flushing(client, false),
+            Input::Head(pooled, error) => match answer(client, pooled, error) {
+                Turn::Again(client) => State::Reading(client),
+                Turn::Serve(serving) => State::Serving(serving),
+                Turn::Close(closing) => State::Closing(closing),
             },
+        }
+    }
+
+    fn after_request(client: Box<ClientConnection>, served: Served) -> State {
+        match served {
+            Served::Kept => State::Reading(client),
+            Served::Refused => State::flushing(client, true),
+            Served::Closing(scope, unread) => State::Closing(Box::new(Closing::new(client, scope, unread))),
+            Served::Closed => State::Closed,
         }
     }
 
