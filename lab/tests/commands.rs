@@ -129,6 +129,41 @@ fn a_port_in_use_is_named() {
     fails(&output, &[&format!("listening on {address}: Address already in use")]);
 }
 
+/// A contender in a folder, and a program that takes its port before it starts.
+#[test]
+fn a_port_that_another_program_takes_in_a_run_is_named() {
+    let bench = Bench::new();
+    let folder = bench.0.path().join("late");
+    fs::create_dir(&folder).unwrap();
+    // It ends by itself.
+    let takes = "timeout 10 {{program}} reference --kind epoll --workers 1 --listen 127.0.0.1:{{port}} \
+         --root {{root}} > /dev/null 2>&1 & sleep 1";
+    let start = "\"{{program}}\", \"reference\", \"--kind\", \"epoll\", \"--listen\", \"127.0.0.1:{{port}}\", \
+         \"--root\", \"{{root}}\"";
+    let text = |prepare: &str| {
+        format!(
+            "programs = [\"none\"]\nversion = [\"reference\", \"--version\"]\nversion_after = \"fulmar-lab-reference \"\n\
+             install = \"\"\nprepare = [{prepare}]\nstart = [{start}]\n[default]\n[tuned]\n\
+             [[contenders]]\nname = \"late\"\ntitle = \"Late\"\n"
+        )
+    };
+    fs::write(bench.experiment(), EXPERIMENT.replace("reference-epoll", "late")).unwrap();
+    let program = format!("late={}", env!("CARGO_BIN_EXE_fulmar-lab"));
+    let run = || {
+        let folder = folder.to_str().unwrap();
+        bench.lab(&["run", "short", "--turns", "1", "--contender", folder, "--program", &program])
+    };
+    let contender = folder.join("contender.toml");
+    fs::write(&contender, text("")).unwrap();
+    let output = run();
+    assert!(output.status.success(), "{}", error(&output));
+    fs::write(&contender, text(&format!("[\"sh\", \"-c\", \"{takes}\"]"))).unwrap();
+    let output = run();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("another program took port "), "{said}{}", error(&output));
+    assert_eq!(output.status.code(), Some(1));
+}
+
 /// It needs no other file: not this folder, and no server.
 #[test]
 fn the_demonstration_stands_alone() {
@@ -227,6 +262,10 @@ fn an_estimate_measures_nothing() {
     assert!(estimate.status.success(), "{said}{}", error(&estimate));
     assert!(said.starts_with("This takes about ") && said.contains(" minutes: short "), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+    let night = bench.lab(&["run", "--published", "--night", "--estimate"]);
+    let said = String::from_utf8_lossy(&night.stdout);
+    assert!(night.status.success() && said.starts_with("This takes about "), "{said}{}", error(&night));
+    assert!(said.contains("stress-debian: blocks end after "), "{said}");
     assert_eq!(bench.blocks(), before);
 }
 
@@ -296,12 +335,13 @@ fn programs_share_a_core_and_requests_come_at_a_rate() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["run", "--turns", "0"], "--turns"),
         (&["check", "--turns", "0"], "--turns"),
         (&["compare", "fulmar", "nginx", "--turns", "0"], "--turns"),
         (&["run", "--minutes", "0"], "a number of minutes is needed"),
         (&["run", "--minutes", "nan"], "a number of minutes is needed"),
+        (&["run", "--night", "--quick"], "cannot be used with"),
         (&["export", "--target", "a b\"c"], "a host with an optional port is needed"),
         (&["export", "--target", "ftp://a"], "a host with an optional port is needed"),
         (&["load", "-n", "0", "127.0.0.1:1"], "--requests"),

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::measure::tool;
@@ -77,18 +78,55 @@ fn exported_loads_are_sent_by_jmeter() {
         "-Gloops=10",
     ]);
     sends_forty(command, folder.path(), &seen).unwrap();
-    let results = std::fs::read_to_string(folder.path().join("results.csv")).unwrap();
-    assert_eq!(results.lines().filter(|line| line.contains(",200,")).count(), 40, "{results}");
-    assert!(imported(folder.path(), "results.csv").unwrap().contains("JMeter, imported"));
+    forty_are_imported(folder.path(), "results.csv");
+}
+
+/// JMeter's remote mode: another process of JMeter sends the load, by the command that was exported.
+#[test]
+fn exported_loads_are_sent_by_a_remote_jmeter() {
+    let Some((seen, folder, program)) = exported(ToolName::Jmeter).unwrap() else { return };
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr()).unwrap().port();
+    // Without a certificate of its own JMeter refuses TLS between its processes, and it does not take the loopback unasked.
+    let own = ["-Jserver.rmi.ssl.disable=true", "-Djava.rmi.server.hostname=127.0.0.1"];
+    let mut server = Command::new(&program);
+    server.args(["-s", "-j", "server.log", &format!("-Dserver_port={port}")]).args(own);
+    let mut server = server.current_dir(folder.path()).stdout(Stdio::null()).spawn().unwrap();
+    let ends = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() && Instant::now() < ends {
+        assert!(server.try_wait().unwrap().is_none(), "the remote JMeter ended");
+        thread::park_timeout(Duration::from_millis(50));
+    }
+    let commands = std::fs::read_to_string(folder.path().join("commands.txt")).unwrap();
+    let told = commands.lines().find(|line| line.starts_with("jmeter ") && line.contains("-Gclients=4 "));
+    let told = told.unwrap().replace("HOST,HOST", &format!("127.0.0.1:{port}"));
+    let mut command = Command::new(&program);
+    // `-X` ends the remote process afterwards.
+    command.args(told.split(' ').skip(1)).args(["-j", "jmeter.log", "-X"]).args(own);
+    let sent = sends_forty(command, folder.path(), &seen);
+    if sent.is_err() {
+        server.kill().unwrap();
+    }
+    server.wait().unwrap();
+    sent.unwrap();
+    forty_are_imported(folder.path(), "e-plain.jmx-4.csv");
+}
+
+/// Sees that JMeter's samples are those of forty requests, and reads them back.
+fn forty_are_imported(folder: &Path, samples: &str) {
+    let text = std::fs::read_to_string(folder.join(samples)).unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains(",200,")).count(), 40, "{text}");
+    let report = imported(folder, samples).unwrap();
+    assert!(report.contains("JMeter, imported") && report.contains("**4 clients**"), "{report}");
 }
 
 /// A server that counts, a folder with the load for it, and the tool. Without the tool a line is printed; k6 is there
-/// in CI.
+/// in CI, and `make lab-jmeter` fetches JMeter.
 fn exported(name: ToolName) -> Result<Option<(Arc<AtomicU64>, tempfile::TempDir, PathBuf)>> {
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/k6/bin/k6");
+    let fetched = format!("../target/{name}/bin/{name}");
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join(fetched);
     let program = match tool::find(tool::named(name).context("no such tool")?) {
         Ok(found) => found.program,
-        Err(_) if name == ToolName::K6 && fetched.exists() => fetched.canonicalize()?,
+        Err(_) if fetched.exists() => fetched.canonicalize()?,
         Err(why) => {
             let is_missed = name == ToolName::K6 && std::env::var_os("CI").is_some();
             ensure!(!is_missed, "no k6 to run an export with; `make install` installs it");

@@ -276,6 +276,14 @@ impl Clients {
             }
         }
     }
+
+    /// The same with ten times larger steps where it is a sweep.
+    pub fn in_large_steps(&self) -> Vec<u32> {
+        match *self {
+            Clients::Sweep { from, to, step } => Clients::Sweep { from, to, step: 10 * step }.each(),
+            _ => self.each(),
+        }
+    }
 }
 
 impl Load {
@@ -646,43 +654,6 @@ fn one_core() -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// What a quick run of the published experiments takes, with two turns for each block and half a second to start
-    /// a contender.
-    #[test]
-    fn a_quick_run_answers_the_publications_in_time() {
-        let fresh = [
-            "fulmar",
-            "nginx",
-            "nginx-debian",
-            "apache-prefork",
-            "apache-prefork-php",
-            "apache-worker",
-            "apache-event",
-        ];
-        let fresh = [fresh.as_slice(), &["lighttpd", "caddy", "varnish", "h2o"]].concat();
-        let all = Experiment::built_in().unwrap();
-        let mut seconds = 0.0;
-        for experiment in Experiment::answering_publications(&all) {
-            let before = seconds;
-            for load in experiment.loads.iter().filter(|load| load.left_out(true).is_none()) {
-                let contenders = load.contenders.as_ref().unwrap_or(&experiment.contenders);
-                let contenders = contenders.iter().filter(|name| fresh.contains(&name.as_str())).count();
-                let cores = load.cores(true).iter().filter(|cores| **cores <= 2).count();
-                for clients in load.clients(true) {
-                    let connecting = f64::from(clients) / 5000.0;
-                    let amount = match load.amount(true) {
-                        Some(Amount::Seconds(seconds)) => seconds,
-                        Some(Amount::Requests(requests)) => requests as f64 / 8000.0,
-                        None => 1.0,
-                    };
-                    seconds += (amount + connecting + 0.5) * 2.0 * (contenders * cores) as f64;
-                }
-            }
-            println!("{}: {:.0} s", experiment.id, seconds - before);
-        }
-        assert!((300.0..1200.0).contains(&seconds), "{seconds:.0} s");
-    }
-
     #[test]
     fn quick_runs_are_smaller() {
         let load = "id = 'l'\ntitle = 'l'\nclients = [1, 2]\nrequests = 9\ncores = [1, 4]\n";
@@ -712,6 +683,9 @@ mod tests {
         assert_eq!(clients("c = 4"), [4]);
         assert_eq!(clients("c = [1, 10]"), [1, 10]);
         assert_eq!(clients("c = { from = 0, to = 30, step = 10 }"), [1, 10, 20, 30]);
+        let in_steps = |clients: &Clients| clients.in_large_steps();
+        assert_eq!(in_steps(&Clients::Sweep { from: 0, to: 30, step: 1 }), [1, 10, 20, 30]);
+        assert_eq!(in_steps(&Clients::Each(vec![1, 2])), [1, 2]);
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl<'a> Row<'a> {
                 contender: &cell.contender,
                 clients: Some(cell.clients),
                 published: None,
-                requests: requests(load, block.quick),
+                // A block that was shortened in a full run ended after a time.
+                requests: requests(load, block.quick).filter(|_| block.quick || block.share.is_none()),
                 file_bytes: file_bytes(experiment, load, &block.cell.contender),
                 block: Some(block),
                 figures: &block.figures,

@@ -8,16 +8,16 @@ use crate::model::experiment::{Clients, Condition, TURNS};
 use crate::model::figure::Figure;
 use crate::model::words;
 
-use super::Outcome;
 use super::data::{Data, Filter, Series};
 use super::pairs::{self, Pair};
+use super::{Outcome, Remedy};
 
 /// What the data say about a condition, before all p-values of the experiment are corrected together.
 pub(super) enum Tested {
     /// Pairs, each of which has to lie within bounds.
     Pairs(Pairs),
     /// Something that is so or is not.
-    Fact { outcome: Outcome, text: String, indicative: bool },
+    Fact { outcome: Outcome, text: String, indicative: bool, remedy: Option<Remedy> },
     /// It cannot be tested, because …
     Open(String),
 }
@@ -53,10 +53,20 @@ pub(super) struct Judged {
     pub(super) outcome: Outcome,
     pub(super) text: String,
     pub(super) estimate: Estimate,
+    pub(super) remedy: Option<Remedy>,
+}
+
+/// Why a condition is undecided, and what would decide it.
+struct Doubt {
+    words: String,
+    remedy: Remedy,
 }
 
 /// A p-value from which on chance is thought able to have done it.
 const CHANCE: f64 = 0.05;
+
+/// Nobody waits for more turns than these.
+const TURNS_MOST: usize = 100;
 
 /// With more places than this, only the weakest is put into words.
 const PLACES_MAX: usize = 4;
@@ -114,7 +124,7 @@ impl Pairs {
 
     /// Judges all pairs, with their corrected p-values where they have some.
     pub(super) fn judge(&self, corrected: &[f64]) -> Judged {
-        let judged: Vec<(Outcome, String)> = self
+        let judged: Vec<(Outcome, String, Option<Remedy>)> = self
             .pairs
             .iter()
             .enumerate()
@@ -127,9 +137,9 @@ impl Pairs {
         });
         let weakest = order.first().copied().unwrap_or_default();
         let text = if judged.len() <= PLACES_MAX {
-            judged.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+            judged.iter().map(|(_, text, _)| text.as_str()).collect::<Vec<_>>().join("; ")
         } else {
-            let count = |outcome| judged.iter().filter(|(other, _)| *other == outcome).count();
+            let count = |outcome| judged.iter().filter(|(other, ..)| *other == outcome).count();
             let undecided = match count(Outcome::Undecided) {
                 0 => String::new(),
                 some => format!(", undecided at {some}"),
@@ -141,11 +151,12 @@ impl Pairs {
             outcome: judged[weakest].0,
             text: format!("{}: {text}", self.words),
             estimate: self.pairs[weakest].ratio,
+            remedy: judged.iter().filter_map(|(.., remedy)| *remedy).max(),
         }
     }
 
-    /// Whether a pair is as asked for, and its words.
-    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (Outcome, String) {
+    /// Whether a pair is as asked for, its words, and what would decide it if it is undecided.
+    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (Outcome, String, Option<Remedy>) {
         let ratio = pair.ratio;
         let (low, high) = (words::number(ratio.low), words::number(ratio.high));
         let interval = if pair.ratios.len() > 1 { format!(" ({low} to {high})") } else { String::new() };
@@ -164,10 +175,10 @@ impl Pairs {
             Bound::Better { .. } => (),
             Bound::Within { low, high } => text.push_str(&format!(", {}", asked(*low, *high))),
         }
-        if let Some(doubt) = doubt {
-            text.push_str(&format!(", undecided: {doubt}"));
+        if let Some(doubt) = &doubt {
+            text.push_str(&format!(", undecided: {}", doubt.words));
         }
-        (outcome, text)
+        (outcome, text, doubt.map(|doubt| doubt.remedy))
     }
 }
 
@@ -212,12 +223,17 @@ impl Bound {
     }
 
     /// Why nothing can be said of a pair, if nothing can.
-    fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<String> {
+    fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<Doubt> {
         let ratio = pair.ratio;
         let is_lead = self.ends() == (Some(1.0), None);
         if self.side(ratio.low) != self.side(ratio.high) {
             let words = if is_lead { "the interval holds 1" } else { "the interval reaches over the bound" };
-            return Some(words.into());
+            let remedy = self.turns_needed(pair).map_or(Remedy::QuieterMachine, Remedy::Turns);
+            let takes = match remedy {
+                Remedy::Turns(turns) => format!("about {turns} turns would decide"),
+                _ => format!("{TURNS_MOST} turns would not be enough"),
+            };
+            return Some(Doubt { words: format!("{words}; {takes}"), remedy });
         }
         if let Bound::Better { by, noise } = self
             && let Some(twin) = noise.get(&pair.at)
@@ -226,13 +242,32 @@ impl Bound {
             if floor > 0.0 && (ratio.median / by).ln().abs() <= floor {
                 let of_what = if is_lead { "" } else { " of the bound" };
                 let percent = floor.exp_m1() * 100.0;
-                return Some(format!(
-                    "within {percent:.1} %{of_what}, by which a twin differs from its original"
-                ));
+                let words = format!(
+                    "within {percent:.1} %{of_what}, by which a twin differs from its original; a quieter machine would be \
+                     needed"
+                );
+                return Some(Doubt { words, remedy: Remedy::QuieterMachine });
             }
         }
         let p = p.filter(|p| *p >= CHANCE)?;
-        Some(format!("chance gives as much with p = {p:.2}, by Holm's correction"))
+        let words = format!("chance gives as much with p = {p:.2}, by Holm's correction");
+        Some(Doubt { words, remedy: Remedy::Turns(2 * pair.ratios.len()) })
+    }
+
+    /// With how many turns the interval of a pair would end before the bounds that lie in it, if the ratio stayed: an
+    /// interval of four times as many turns is half as wide. `None` if those are more than anybody waits for.
+    fn turns_needed(&self, pair: &Pair) -> Option<usize> {
+        let Estimate { median, low, high } = pair.ratio;
+        let factor = |end: f64| {
+            let room = (median / end).ln().abs();
+            let width = if end < median { median / low } else { high / median }.ln();
+            if room > 0.0 { (width / room).powi(2) } else { f64::INFINITY }
+        };
+        let (lower, upper) = self.ends();
+        let inside = [lower, upper].into_iter().flatten().filter(|end| low <= *end && *end <= high);
+        let turns = pair.ratios.len();
+        let needed = turns as f64 * inside.map(factor).fold(1.0, f64::max);
+        (turns + 1..=TURNS_MOST).find(|turns| *turns as f64 >= needed)
     }
 }
 
@@ -356,14 +391,16 @@ fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wa
         (None, true) => Outcome::Met,
         (None, false) => Outcome::Unmet,
     };
-    let text = doubt.map_or(text.clone(), |doubt| format!("{text}, undecided: {doubt}"));
-    Tested::Fact { outcome, text, indicative: data.few_turns(load) }
+    let remedy = doubt.as_ref().map(|doubt| doubt.remedy);
+    let text = doubt.map_or(text.clone(), |doubt| format!("{text}, undecided: {}", doubt.words));
+    Tested::Fact { outcome, text, indicative: data.few_turns(load), remedy }
 }
 
 /// That there are too few turns for a verdict, if there are.
-fn too_few(turns: usize, fewest: usize) -> Option<String> {
+fn too_few(turns: usize, fewest: usize) -> Option<Doubt> {
     let many = if turns == 1 { "turn" } else { "turns" };
-    (turns < fewest).then(|| format!("{turns} {many}, and a verdict needs {fewest}"))
+    let words = format!("{turns} {many}, and a verdict needs {fewest}");
+    (turns < fewest).then_some(Doubt { words, remedy: Remedy::EnoughTurns })
 }
 
 fn asked(low: Option<f64>, high: Option<f64>) -> String {

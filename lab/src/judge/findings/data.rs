@@ -45,6 +45,8 @@ pub(super) struct Row<'a> {
     turn: u32,
     /// Whether it is of a quick run, whose loads may be smaller.
     pub(super) quick: bool,
+    /// Whether it was shortened, so that a full run kept to a time.
+    pub(super) shortened: bool,
     pub(super) figures: &'a BTreeMap<Figure, f64>,
     pub(super) failure: Option<&'a str>,
 }
@@ -59,6 +61,7 @@ impl<'a> Row<'a> {
             place: (block.cell.cores, block.cell.clients),
             turn: block.turn,
             quick: block.quick,
+            shortened: !block.quick && block.share.is_some(),
             figures: &block.figures,
             failure: block.failure.as_deref(),
         }
@@ -98,6 +101,7 @@ impl<'a> Data<'a> {
                 place: (published.cores.or(load.cores.first().copied())?, clients),
                 turn: 0,
                 quick: false,
+                shortened: false,
                 figures: &published.figures,
                 failure: None,
             })
@@ -169,7 +173,15 @@ impl<'a> Data<'a> {
         }
         let least = filter.cores.and_then(|cores| cores.iter().min().copied()).unwrap_or(0);
         if least > self.machine.cores {
-            return format!("it needs {least} cores, and this machine has {}", self.machine.cores);
+            // The same words for all findings of the load, so that the report says them once.
+            let more = self.load(load).into_iter().flat_map(|load| &load.cores);
+            let more = more.filter(|cores| **cores > self.machine.cores);
+            let more: Vec<String> = more.map(u32::to_string).collect();
+            return format!(
+                "it needs {} cores, and this machine has {}",
+                more.join(" or "),
+                self.machine.cores
+            );
         }
         let of_contender = || self.of_load(load).filter(|row| row.contender == contender);
         let failed =

@@ -82,6 +82,19 @@ pub struct Evidence {
     pub text: String,
     /// The ratio, if the condition is about one. If it is about several contenders or loads: the one nearest to its limit.
     pub ratio: Option<Estimate>,
+    /// What would decide it, if it is undecided.
+    pub remedy: Option<Remedy>,
+}
+
+/// What would decide an undecided condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// About so many turns, if the ratio stays as it is.
+    Turns(usize),
+    /// A quieter machine: the ratio is so near to its bound that turns alone would hardly decide.
+    QuieterMachine,
+    /// As many turns as a verdict needs. What those would show is not known.
+    EnoughTurns,
 }
 
 /// Answers all findings of an experiment. The blocks may be those of several experiments.
@@ -135,10 +148,15 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
         Tested::Pairs(pairs) => {
             let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
             let judged = pairs.judge(&corrected);
-            Evidence { outcome: judged.outcome, text: judged.text, ratio: Some(judged.estimate) }
+            let condition::Judged { outcome, text, estimate, remedy } = judged;
+            Evidence { outcome, text, ratio: Some(estimate), remedy }
         }
-        Tested::Fact { outcome, text, .. } => Evidence { outcome: *outcome, text: text.clone(), ratio: None },
-        Tested::Open(reason) => Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None },
+        Tested::Fact { outcome, text, remedy, .. } => {
+            Evidence { outcome: *outcome, text: text.clone(), ratio: None, remedy: *remedy }
+        }
+        Tested::Open(reason) => {
+            Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None, remedy: None }
+        }
     }
 }
 
@@ -161,6 +179,14 @@ fn verdict(finding: &Finding, evidence: &[Evidence]) -> Verdict {
         return Verdict::CannotBeTested(reasons.join("; "));
     }
     if any(Outcome::Undecided) { Verdict::Undecided } else { Verdict::Holds }
+}
+
+impl Answer {
+    /// What would decide the finding, if it is undecided.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let undecided = self.evidence.iter().filter(|_| self.verdict == Verdict::Undecided);
+        undecided.filter_map(|evidence| evidence.remedy).max()
+    }
 }
 
 impl fmt::Display for Verdict {

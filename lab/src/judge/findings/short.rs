@@ -22,11 +22,12 @@ const SECONDS_MIN: f64 = 0.45;
 /// is the one with the fewest answers a client. A load that has its full amount is as short as it is meant to be, and
 /// where clients are added until they get no answer, few answers are what is looked for.
 pub(super) fn too_short<'a>(load: &Load, rows: impl Iterator<Item = &'a Row<'a>>) -> Option<String> {
-    if load.kind == Kind::Knee || !load.is_smaller_when_quick() {
+    if load.kind == Kind::Knee {
         return None;
     }
+    let is_smaller = |row: &&Row<'_>| row.shortened || (row.quick && load.is_smaller_when_quick());
     let mut cells: BTreeMap<(&str, Place), Vec<(f64, f64)>> = BTreeMap::new();
-    for row in rows.filter(|row| row.quick && row.failure.is_none()) {
+    for row in rows.filter(is_smaller).filter(|row| row.failure.is_none()) {
         if let Some(length) = length(row) {
             cells.entry((row.contender, row.place)).or_default().push(length);
         }
@@ -113,6 +114,11 @@ mod tests {
         let mut both = [quick("a", 100, 0.04, 2.0), quick("b", 100, 0.04, 1.0)];
         both.iter_mut().flatten().for_each(|block| block.quick = false);
         assert_eq!(verdict(LOAD, BETTER, &both), Verdict::Holds);
+        both.iter_mut().flatten().for_each(|block| block.share = Some(0.1));
+        assert!(
+            matches!(verdict(LOAD, BETTER, &both), Verdict::CannotBeTested(_)),
+            "shortened in a full run"
+        );
     }
 
     #[test]

@@ -92,7 +92,9 @@ fn a_lead_is_as_large_as_asked_for_only_beyond_its_interval() {
     let (verdict, text) = by("1.505");
     assert_eq!(verdict, Verdict::Undecided);
     assert!(
-        text.ends_with("asked for at least 1.50, undecided: the interval reaches over the bound"),
+        text.ends_with(
+            "asked for at least 1.50, undecided: the interval reaches over the bound; 100 turns would not be enough"
+        ),
         "{text}"
     );
     let (verdict, text) = by("2.0");
@@ -105,9 +107,13 @@ fn noise_decides_nothing() {
     let noisy = [turns("a", 10, &[110.0, 90.0, 120.0, 95.0, 106.0]), turns("b", 10, &[100.0])];
     let (verdict, text) = judged(A_BEATS_B, &noisy);
     assert_eq!(verdict, Verdict::Undecided);
-    assert!(text.ends_with("undecided: the interval holds 1"), "{text}");
+    assert!(text.ends_with("undecided: the interval holds 1; about 71 turns would decide"), "{text}");
     let level = [turns("a", 10, &[100.0]), turns("b", 10, &[100.0])];
     assert_eq!(judged(A_BEATS_B, &level).0, Verdict::Undecided);
+    let noisy = [turns("a", 10, &[110.0, 90.0, 100.0, 95.0, 106.0]), turns("b", 10, &[100.0])];
+    let answer = answered(A_BEATS_B, &noisy);
+    assert_eq!(answer.remedy(), Some(Remedy::QuieterMachine));
+    assert!(answer.evidence[0].text.ends_with("the interval holds 1; 100 turns would not be enough"));
 }
 
 #[test]
@@ -122,7 +128,9 @@ fn what_a_twin_differs_decides_nothing() {
         let (verdict, text) = judged(condition, &all);
         assert_eq!(verdict, Verdict::Undecided);
         assert!(
-            text.ends_with("undecided: within 5.0 %, by which a twin differs from its original"),
+            text.ends_with(
+                "within 5.0 %, by which a twin differs from its original; a quieter machine would be needed"
+            ),
             "{text}"
         );
     }
@@ -130,7 +138,7 @@ fn what_a_twin_differs_decides_nothing() {
     assert!(
         by("1.05")
             .1
-            .ends_with("undecided: within 5.0 % of the bound, by which a twin differs from its original")
+            .contains("undecided: within 5.0 % of the bound, by which a twin differs from its original")
     );
     assert_eq!([by("1.05").0, by("1.2").0], [Verdict::Undecided, Verdict::DoesNotHold]);
 }
@@ -173,6 +181,7 @@ fn fewer_turns_than_a_claim_needs_only_hint() {
         let answer = answered(A_BEATS_B, &fewer);
         assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Undecided, true), "quick: {quick}");
         assert!(answer.evidence[0].text.ends_with("undecided: 2 turns, and a verdict needs 6"), "{answer:?}");
+        assert_eq!(answer.remedy(), Some(Remedy::EnoughTurns));
         let mut enough = both.clone();
         enough.iter_mut().for_each(|blocks| blocks.truncate(6));
         let answer = answered(A_BEATS_B, &enough);
@@ -205,6 +214,14 @@ fn what_is_missing_is_said() {
     assert_eq!(why(&A_BEATS_B.replace("'l'", "'later'"), &[]), "it follows later");
     let eight = A_BEATS_B.replace(" }", ", cores = [8] }");
     assert_eq!(why(&eight, &[rate("a"), rate("b")]), "it needs 8 cores, and this machine has 2");
+    let four =
+        EXPERIMENT.replace("cores = [1, 8]", "cores = [1, 4, 8]") + "[[findings]]\nid = 'F1'\nclaim = 'c'\n";
+    let four = Experiment::parse(&format!("{four}holds_when = [{eight}]\n")).unwrap();
+    let answer = answer(&four, &[], &machine()).remove(0);
+    assert_eq!(
+        answer.verdict,
+        Verdict::CannotBeTested("it needs 4 or 8 cores, and this machine has 2".into())
+    );
     let mut failed = rate("b");
     for block in &mut failed {
         block.figures.clear();
@@ -266,7 +283,7 @@ fn bounds_are_judged_by_the_whole_interval() {
     ] {
         let (told, text) = judged(bounds, values);
         assert_eq!(told, verdict, "{bounds} {values:?}: {text}");
-        let is_doubted = text.ends_with("undecided: the interval reaches over the bound");
+        let is_doubted = text.contains("undecided: the interval reaches over the bound; ");
         assert_eq!(is_doubted, verdict == Verdict::Undecided, "{text}");
     }
     assert!(judged(least, &[80.0]).1.contains("100 clients by 10 clients: 80 and 100, 0.80 ×"));

@@ -110,6 +110,13 @@ impl Running {
         let digest = digest_of(&files, &values);
         let files = files.into_keys().map(|name| folder.join(name)).collect();
         prepare(found, &values, &folder)?;
+        // It would answer in the contender's place.
+        ensure!(
+            TcpStream::connect(address).is_err(),
+            "another program took port {} before {} could listen on it: run it again",
+            address.port(),
+            found.contender.name
+        );
         let child = spawn(found, &values, &folder, &place.cores)?;
         let mut running = Running {
             child,

@@ -1,154 +1,171 @@
-//! How long a run takes, before it begins, and to which part its blocks are shortened where it is to keep to a time.
+//! How long a run takes, before it begins, and how much its blocks are shortened if it keeps to a time.
 
-use std::iter::Sum;
+use super::schedule::{SHARE_MIN, Schedule};
+use crate::model::experiment::Kind;
 
-use super::series::Series;
-use crate::model::experiment::{ANSWERS_ENOUGH, Kind};
-use crate::model::order::{Amount, ToolName};
-
-/// To start a contender, and to see that it answers.
-const START_S: f64 = 0.5;
+/// To start a contender, to see that it answers, and to end it.
+const START_S: f64 = 0.25;
 
 /// To start the services of an application, and to fill its database.
-const SET_UP_S: f64 = 15.0;
+const SET_UP_S: f64 = 10.0;
 
 /// Next to the tool's time: to start it, and to look at the contender before and afterwards.
-const BLOCK_S: f64 = 0.17;
+const BLOCK_S: f64 = 0.14;
 
 /// To look at idle connections, once they are open.
-const LOOK_S: f64 = 1.0;
+const LOOK_S: f64 = 2.0;
 
-/// Guesses: connections that are opened in a second, requests that are answered, and bytes that are sent.
-const CONNECTED_PER_S: f64 = 5000.0;
-const ANSWERED_PER_S: f64 = 12_000.0;
-const ANSWERED_KEPT_PER_S: f64 = 15_000.0;
-const ANSWERED_BY_PHP_PER_S: f64 = 800.0;
-const SENT_BYTES_PER_S: f64 = 1e9;
+/// Guesses: connections that are opened in a second, for requests, and for idle connections, of which some are not accepted
+/// before a time-out.
+const CONNECTED_PER_S: f64 = 30_000.0;
+const CONNECTED_IDLE_PER_S: f64 = 4000.0;
 
-/// Blocks are not shortened to less than this part, nor to less than this time, nor to so few requests that no finding
-/// could be answered.
-const SHARE_MIN: f64 = 0.4;
-const SECONDS_MIN: f64 = 0.5;
-const REQUESTS_MIN: u32 = ANSWERS_ENOUGH;
+/// The share is looked for in so many steps, each half as large as the one before.
+const STEPS: u32 = 30;
 
-/// Requests are counted out in such parts.
-const PARTS: u64 = 100;
-
-/// What a part of a run takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Takes {
-    /// However short its blocks are.
-    pub(super) fixed_s: f64,
-    /// In blocks that can be shortened, before they are.
-    pub(super) load_s: f64,
+/// What the time of a load depends on.
+pub(super) struct Takes<'a> {
+    pub(super) schedule: Schedule<'a>,
+    /// The contenders that take part, the twin among them; none if the machine has too few cores.
+    pub(super) contenders: usize,
+    /// Whether this load is the first one that needs its application.
+    pub(super) sets_up: bool,
 }
 
-impl Takes {
-    /// All of it, with blocks shortened to this part.
-    pub(super) fn seconds(self, share: f64) -> f64 {
-        self.fixed_s + self.load_s * share
+impl Takes<'_> {
+    /// What the load takes, with blocks shortened by this share.
+    pub(super) fn seconds(&self, share: f64) -> f64 {
+        let Schedule { load, .. } = self.schedule;
+        let (contenders, turns) = (self.contenders as f64, f64::from(self.schedule.turns()));
+        if contenders == 0.0 || turns == 0.0 {
+            return 0.0;
+        }
+        let warm_up_s = load.warm_up.map_or(0.0, |requests| requests as f64 * self.schedule.answer_s());
+        let set_up_s = if self.sets_up { SET_UP_S } else { 0.0 };
+        let block_s = |clients: u32| {
+            let amount = self.schedule.amount(share, clients);
+            BLOCK_S + amount.map_or(0.0, |amount| self.schedule.seconds(amount))
+        };
+        let of_count = |clients: u32| match load.kind {
+            Kind::Idle => f64::from(clients) / CONNECTED_IDLE_PER_S + LOOK_S,
+            _ => turns * (f64::from(clients) / CONNECTED_PER_S + block_s(clients)),
+        };
+        let counts_s: f64 = self.schedule.counts().into_iter().map(of_count).sum();
+        set_up_s + contenders * (START_S + warm_up_s + counts_s)
     }
 }
 
-impl Sum for Takes {
-    fn sum<I: Iterator<Item = Takes>>(parts: I) -> Takes {
-        parts.fold(Takes::default(), |sum, part| Takes {
-            fixed_s: sum.fixed_s + part.fixed_s,
-            load_s: sum.load_s + part.load_s,
-        })
-    }
+/// What all of these loads take.
+pub(super) fn seconds<'a>(takes: impl IntoIterator<Item = &'a Takes<'a>>, share: f64) -> f64 {
+    takes.into_iter().map(|one| one.seconds(share)).sum()
 }
 
-/// To which part blocks are shortened so that what is still to come fits into the time that is left.
-pub(super) fn share(left_s: f64, to_come: Takes) -> f64 {
-    if to_come.load_s <= 0.0 {
+/// The largest share with which these loads fit into the time that is left; the least one if they do not fit.
+pub(super) fn share(left_s: f64, to_come: &[&Takes<'_>]) -> f64 {
+    let is_quick = to_come.first().is_some_and(|one| one.schedule.settings.quick);
+    let least = if is_quick { SHARE_MIN } else { 0.0 };
+    let fits = |share: f64| seconds(to_come.iter().copied(), share) <= left_s;
+    if fits(1.0) {
         return 1.0;
     }
-    ((left_s - to_come.fixed_s) / to_come.load_s).clamp(SHARE_MIN, 1.0)
-}
-
-/// An amount for so many clients, shortened.
-pub(super) fn shortened(amount: Amount, share: f64, clients: u32) -> Amount {
-    match amount {
-        Amount::Seconds(seconds) => Amount::Seconds((seconds * share).max(SECONDS_MIN.min(seconds))),
-        Amount::Requests(requests) => {
-            let least = requests.min(u64::from(REQUESTS_MIN) * u64::from(clients));
-            let parts = (1..=PARTS).filter(|part| *part as f64 <= share * PARTS as f64).count() as u64;
-            Amount::Requests((requests * parts / PARTS).max(least))
-        }
+    let (mut low, mut high) = (least, 1.0);
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(low, high);
+        if fits(middle) { low = middle } else { high = middle }
     }
-}
-
-impl Series<'_, '_> {
-    /// What it takes, with the contenders that are here.
-    pub(super) fn takes(&self) -> Takes {
-        let contenders = self.labels().iter().filter(|label| self.found(label).is_ok()).count() as f64;
-        let turns = f64::from(self.count_of_turns());
-        if self.cores > self.machine.cores || turns == 0.0 {
-            return Takes::default();
-        }
-        let warm_up_s = self.load.warm_up.map_or(0.0, |requests| requests as f64 * self.answer_s());
-        let set_up_s = self.load.application.as_ref().filter(|_| contenders > 0.0).map_or(0.0, |_| SET_UP_S);
-        let mut takes = Takes { fixed_s: set_up_s + contenders * (START_S + warm_up_s), load_s: 0.0 };
-        for clients in self.counts() {
-            let connecting = f64::from(clients) / CONNECTED_PER_S;
-            if self.load.kind == Kind::Idle {
-                takes.fixed_s += contenders * (connecting + LOOK_S);
-                continue;
-            }
-            let (fixed_s, load_s) = self.seconds();
-            takes.fixed_s += contenders * turns * (connecting + BLOCK_S + fixed_s);
-            takes.load_s += contenders * turns * load_s;
-        }
-        takes
-    }
-
-    /// What a block takes, as far as it cannot be shortened, and as far as it can.
-    fn seconds(&self) -> (f64, f64) {
-        let Some(amount) = self.load.amount(self.settings.quick) else { return (0.0, 0.0) };
-        let most = self.counts().into_iter().max().unwrap_or(1);
-        let is_shorter = shortened(amount, SHARE_MIN, most) != amount;
-        let seconds = match amount {
-            // wrk counts whole seconds.
-            Amount::Seconds(seconds) if self.load.tool == ToolName::Wrk && seconds <= 1.0 => {
-                return (1.0, 0.0);
-            }
-            Amount::Seconds(seconds) => seconds,
-            Amount::Requests(requests) => requests as f64 * self.answer_s(),
-        };
-        if is_shorter && self.load.is_smaller_when_quick() { (0.0, seconds) } else { (seconds, 0.0) }
-    }
-
-    /// What an answer takes, by a guess.
-    fn answer_s(&self) -> f64 {
-        if self.load.application.is_some() {
-            return 1.0 / ANSWERED_BY_PHP_PER_S;
-        }
-        let length = self.file(&self.load.path).map_or(0, |file| file.length);
-        let answered_per_s = if self.load.keep_alive { ANSWERED_KEPT_PER_S } else { ANSWERED_PER_S };
-        1.0 / answered_per_s + length as f64 / SENT_BYTES_PER_S
-    }
+    low
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::atomic::AtomicBool;
 
-    #[test]
-    fn what_is_to_come_fits_into_the_time() {
-        let takes = Takes { fixed_s: 20.0, load_s: 100.0 };
-        assert_eq!(share(70.0, takes), 0.5);
-        assert_eq!((share(1000.0, takes), share(0.0, takes)), (1.0, SHARE_MIN), "at least that");
-        assert_eq!(share(0.0, Takes { fixed_s: 5.0, load_s: 0.0 }), 1.0);
-        assert_eq!([takes, takes].into_iter().sum::<Takes>().seconds(0.5), 140.0);
+    use super::super::series::application_key;
+    use super::super::tests::settings;
+    use super::super::{NIGHT_MINUTES, Settings, loads};
+    use super::*;
+    use crate::judge::statistics::FEWEST;
+    use crate::measure::contender::Contender;
+    use crate::model::block::original_of;
+    use crate::model::experiment::Experiment;
+
+    /// The machine that the limits are for.
+    const CORES: u32 = 2;
+
+    /// In no registry, so `make lab` does not install them.
+    const MISSING: [&str; 2] = ["openlitespeed", "cherokee"];
+
+    /// What a run takes on a machine with two cores and all that `make lab` installs.
+    fn takes<'a>(
+        settings: &'a Settings<'a>,
+        experiments: &[&'a Experiment],
+        contenders: &[Contender],
+    ) -> Vec<Takes<'a>> {
+        let mut set_up = BTreeSet::new();
+        let all = experiments.iter().flat_map(|experiment| {
+            loads(settings, experiment).map(|(load, cores)| (*experiment, load, cores))
+        });
+        let one = |(experiment, load, cores)| {
+            let schedule = Schedule { settings, experiment, load };
+            let is_here = |label: &String| {
+                let name = original_of(label).unwrap_or(label);
+                let known = contenders.iter().find(|contender| contender.name == name);
+                !MISSING.contains(&name) && known.is_some_and(|contender| schedule.suits(contender).is_ok())
+            };
+            let here = schedule.labels().iter().filter(|label| is_here(label)).count();
+            let sets_up = application_key(load, cores).is_some_and(|key| set_up.insert(key));
+            Takes { schedule, contenders: if cores > CORES { 0 } else { here }, sets_up }
+        };
+        all.map(one).collect()
     }
 
     #[test]
-    fn blocks_are_not_shortened_to_nothing() {
-        assert_eq!(shortened(Amount::Seconds(2.0), 0.5, 64), Amount::Seconds(1.0));
-        assert_eq!(shortened(Amount::Seconds(1.0), 0.01, 64), Amount::Seconds(SECONDS_MIN));
-        assert_eq!(shortened(Amount::Requests(30_000), 0.5, 400), Amount::Requests(15_000));
-        assert_eq!(shortened(Amount::Requests(30_000), 0.2, 400), Amount::Requests(8000));
-        assert_eq!(shortened(Amount::Requests(100), 0.2, 400), Amount::Requests(100));
+    fn the_published_runs_keep_to_their_times() {
+        let (all, contenders) = (Experiment::built_in().unwrap(), Contender::built_in().unwrap());
+        let published = Experiment::answering_publications(&all);
+        let interrupted = AtomicBool::new(false);
+        let full = settings(&interrupted);
+        let minutes = |settings: &Settings<'_>| {
+            let takes = takes(settings, &published, &contenders);
+            let share = settings
+                .minutes
+                .map_or(1.0, |minutes| share(minutes * 60.0, &takes.iter().collect::<Vec<_>>()));
+            for experiment in &published {
+                let of_it = takes.iter().filter(|one| one.schedule.experiment.id == experiment.id);
+                println!("{}: {:.1}", experiment.id, seconds(of_it, share) / 60.0);
+            }
+            (seconds(&takes, share) / 60.0, share)
+        };
+        // `make lab`: some time is left for what the guesses miss.
+        let (quick, _) = minutes(&Settings { quick: true, ..full.clone() });
+        assert!((10.0..19.0).contains(&quick), "{quick:.1} minutes");
+        let small = Settings { quick: true, minutes: Some(40.0), turns: Some(FEWEST), ..full.clone() };
+        let (small, _) = minutes(&small);
+        assert!((30.0..50.0).contains(&small), "{small:.1} minutes");
+        let (night, share) = minutes(&Settings { minutes: Some(NIGHT_MINUTES), ..full });
+        assert!(
+            (NIGHT_MINUTES * 0.95..=NIGHT_MINUTES).contains(&night) && share > 0.0,
+            "{night:.1} minutes, {share}"
+        );
+    }
+
+    #[test]
+    fn what_is_to_come_fits_into_the_time() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nseconds = 60\nquick = { seconds = 2.0 }\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let interrupted = AtomicBool::new(false);
+        let settings =
+            Settings { quick: true, minutes: Some(1.0), turns: Some(10), ..settings(&interrupted) };
+        let schedule = Schedule { settings: &settings, experiment: &experiment, load: &experiment.loads[0] };
+        let one = Takes { schedule, contenders: 2, sets_up: false };
+        let (whole, half) = (one.seconds(1.0), one.seconds(0.5));
+        assert!((whole - half - 20.0).abs() < 1e-9, "{whole} {half}");
+        assert!((share(half, &[&one]) - 0.5).abs() < 1e-6);
+        assert_eq!((share(whole, &[&one]), share(0.0, &[&one])), (1.0, SHARE_MIN));
+        assert!((share(2.0 * half, &[&one, &one]) - 0.5).abs() < 1e-6);
+        let nobody = Takes { contenders: 0, sets_up: true, ..one };
+        assert_eq!(nobody.seconds(1.0), 0.0);
     }
 }

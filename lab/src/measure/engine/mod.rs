@@ -14,6 +14,7 @@ mod memory;
 mod process;
 mod prose;
 mod results;
+mod schedule;
 mod series;
 pub mod site;
 mod watch;
@@ -42,12 +43,14 @@ use series::Series;
 use site::Site;
 
 /// How experiments are run.
+#[derive(Clone)]
 pub struct Settings<'a> {
     /// The folder of results.
     pub out: PathBuf,
     /// Less of everything.
     pub quick: bool,
-    /// In which time all is to be done, by shortening the blocks of a quick run. It is kept to as far as guesses go.
+    /// In which time all is to be done, as far as guesses go. The blocks of a quick run are shortened to a part; in a full
+    /// run long blocks end after as many seconds as fit.
     pub minutes: Option<f64>,
     /// Repetitions of each cell; as many as the experiment says where absent. With 0 nothing is measured: the
     /// contenders are started and checked.
@@ -69,12 +72,12 @@ pub enum Event<'a> {
     PutAside(&'a Path),
     /// Seconds that each experiment takes, about.
     Estimate(Vec<(&'a Experiment, f64)>),
-    /// Blocks of this experiment are shortened to this part.
+    /// Blocks of this experiment are shortened so that the run keeps to its time.
     Shortened {
         /// The experiment.
         experiment: &'a Experiment,
-        /// The part.
-        share: f64,
+        /// By how much.
+        to: Shortened,
     },
     /// So many blocks are to come in these loads, which are measured in turn.
     Loads {
@@ -95,6 +98,18 @@ pub enum Event<'a> {
     /// A block is done, or cannot be.
     Block(&'a Block),
 }
+
+/// How blocks are shortened.
+#[derive(Clone, Copy, Debug)]
+pub enum Shortened {
+    /// To this part of a quick run's.
+    Part(f64),
+    /// Those that would last longer end after so many seconds.
+    Seconds(f64),
+}
+
+/// How long a run of all loads may take that is made in a night.
+pub const NIGHT_MINUTES: f64 = 600.0;
 
 /// Files that a process has open besides its connections.
 const RESERVE: u64 = 1000;
@@ -180,21 +195,26 @@ fn measure_all(
     all: &[Vec<Series<'_, '_>>],
     share: &Cell<f64>,
 ) -> Result<()> {
-    let takes: Vec<Takes> = all.iter().map(|series| series.iter().map(Series::takes).sum()).collect();
+    let mut set_up = BTreeSet::new();
+    let takes: Vec<Vec<Takes<'_>>> =
+        all.iter().map(|series| series.iter().map(|one| one.takes(&mut set_up)).collect()).collect();
     let end = settings.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
     let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(()) };
     for (index, (experiment, series)) in experiments.iter().zip(all).enumerate() {
         if let Some(end) = end {
             let left_s = end.saturating_duration_since(Instant::now()).as_secs_f64();
-            share.set(estimate::share(left_s, takes[index..].iter().copied().sum()));
+            share.set(estimate::share(left_s, &takes[index..].iter().flatten().collect::<Vec<_>>()));
         }
         if index == 0 {
             let named = experiments.iter().zip(&takes);
-            let named = named.map(|(experiment, takes)| (experiment, takes.seconds(share.get()))).collect();
+            let named = named
+                .map(|(experiment, takes)| (experiment, estimate::seconds(takes, share.get())))
+                .collect();
             (tell.borrow_mut())(Event::Estimate(named));
         }
         if settings.minutes.is_some() {
-            (tell.borrow_mut())(Event::Shortened { experiment, share: share.get() });
+            let to = schedule::shortening(settings.quick, share.get());
+            (tell.borrow_mut())(Event::Shortened { experiment, to });
         }
         let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
         for group in groups::groups(&experiment.id, &places, settings.known) {
@@ -219,7 +239,7 @@ fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
     for one in group {
         prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
     }
-    let (planned, mut turn) = (first.count_of_turns(), 0);
+    let (planned, mut turn) = (first.schedule().turns(), 0);
     let busy_turns = || group.iter().map(|one| one.busy_turns()).max().unwrap_or_default();
     while turn < planned + repeats(planned, busy_turns()) {
         for (one, prepared) in &prepared {
@@ -269,6 +289,20 @@ fn place() -> Result<TempDir> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A full run.
+    pub(super) fn settings(interrupted: &AtomicBool) -> Settings<'_> {
+        Settings {
+            out: PathBuf::new(),
+            quick: false,
+            minutes: None,
+            turns: None,
+            resume: false,
+            known: &[],
+            only: Vec::new(),
+            interrupted,
+        }
+    }
 
     #[test]
     fn busy_turns_are_made_up_for() {

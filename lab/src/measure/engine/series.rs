@@ -10,23 +10,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
-use super::application::{Application, Applications, Plan};
+use super::application::{Application, Applications, Key, Plan};
 use super::check::{self, Expected};
 use super::cores::{Cores, Division};
-use super::estimate;
+use super::estimate::Takes;
 use super::groups::Place as Measures;
 use super::idle::Idling;
 use super::measure::{self, Bench, Measured};
 use super::memory::{Idle, Memory};
+use super::schedule::Schedule;
 use super::site::{self, Site};
-use super::{Event, Lineup, Settings, TURNS_QUICK};
+use super::{Event, Lineup, Settings};
 use crate::measure::contender::{Found, Place, Running};
 use crate::measure::tool::FoundTool;
 use crate::model::block::{self, Block, Cell, Circumstances};
-use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, NginxConf, SiteFile, TURNS};
+use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, NginxConf, SiteFile};
 use crate::model::figure::{Figure, Phases};
 use crate::model::machine::Machine;
-use crate::model::order::{Amount, Order, Protocol, ToolName};
+use crate::model::order::{Amount, Order, ToolName};
 
 /// The folder of raw outputs within that of the results.
 pub(super) const RAW: &str = "raw";
@@ -91,6 +92,11 @@ struct Ready {
     idle: Idle,
 }
 
+/// What tells the application of a load from those of others.
+pub(super) fn application_key(load: &Load, cores: u32) -> Option<Key> {
+    load.application.as_ref().map(|name| (name.clone(), load.backend_options.clone(), cores))
+}
+
 impl Drop for Prepared {
     /// All of them end at once, instead of one after the other.
     fn drop(&mut self) {
@@ -99,6 +105,20 @@ impl Drop for Prepared {
 }
 
 impl Series<'_, '_> {
+    /// What of the load is measured, and how much.
+    pub(super) fn schedule(&self) -> Schedule<'_> {
+        Schedule { settings: self.settings, experiment: self.experiment, load: self.load }
+    }
+
+    /// What its time depends on. `set_up` has the applications of the loads before it.
+    pub(super) fn takes(&self, set_up: &mut BTreeSet<Key>) -> Takes<'_> {
+        let labels = self.schedule().labels();
+        let is_here = |label: &&String| self.cores <= self.machine.cores && self.found(label).is_ok();
+        let contenders = labels.iter().filter(is_here).count();
+        let key = application_key(self.load, self.cores).filter(|_| contenders > 0);
+        Takes { schedule: self.schedule(), contenders, sets_up: key.is_some_and(|key| set_up.insert(key)) }
+    }
+
     /// What it measures.
     pub(super) fn measures(&self) -> Measures {
         Measures { load: self.load.id.clone(), kind: self.load.kind, cores: self.cores }
@@ -106,9 +126,14 @@ impl Series<'_, '_> {
 
     /// How many blocks there are at most.
     pub(super) fn blocks(&self) -> usize {
-        let turns =
-            if self.load.kind == Kind::Idle { self.count_of_turns().min(1) } else { self.count_of_turns() };
-        self.labels().len() * self.counts().len() * usize::try_from(turns).unwrap_or(usize::MAX)
+        let turns = if self.load.kind == Kind::Idle {
+            self.schedule().turns().min(1)
+        } else {
+            self.schedule().turns()
+        };
+        self.schedule().labels().len()
+            * self.schedule().counts().len()
+            * usize::try_from(turns).unwrap_or(usize::MAX)
     }
 
     /// Starts and checks the contenders; `None` where none of them can take part, which is said of each.
@@ -116,13 +141,13 @@ impl Series<'_, '_> {
         let shared = match self.shared() {
             Ok(shared) => shared,
             Err(why) => {
-                for label in &self.labels() {
+                for label in &self.schedule().labels() {
                     self.fail(label, self.clients(), None, &format!("{why:#}"))?;
                 }
                 return Ok(None);
             }
         };
-        let ready = self.start_all(&self.labels(), &shared)?;
+        let ready = self.start_all(&self.schedule().labels(), &shared)?;
         Ok(Some(Prepared { ready, _shared: shared }))
     }
 
@@ -142,7 +167,7 @@ impl Series<'_, '_> {
 
     /// An application with its services.
     fn application(&self, name: &str) -> Result<Rc<Application>> {
-        let key = (name.to_owned(), self.load.backend_options.clone(), self.cores);
+        let key = application_key(self.load, self.cores).context("the load has no application")?;
         self.applications.get(key, |number| self.set_up(name, &number.to_string()))
     }
 
@@ -175,7 +200,7 @@ impl Series<'_, '_> {
     /// One block for each number of clients and contender. The contenders of a number follow one another, in the next
     /// turn in the opposite order, so that what drifts meets all of them alike.
     fn blocks_of(&self, prepared: &Prepared, turn: u32) -> Result<()> {
-        for clients in self.counts() {
+        for clients in self.schedule().counts() {
             let mut order: Vec<&Ready> = prepared.ready.iter().collect();
             if turn % 2 == 1 {
                 order.reverse();
@@ -190,15 +215,6 @@ impl Series<'_, '_> {
         Ok(())
     }
 
-    /// Repetitions of each block.
-    pub(super) fn count_of_turns(&self) -> u32 {
-        let whole = match self.settings {
-            Settings { quick: true, .. } => TURNS_QUICK,
-            _ => self.experiment.turns.unwrap_or(TURNS),
-        };
-        self.settings.turns.unwrap_or(whole)
-    }
-
     /// How many of the blocks of one contender and one number of clients began on a busy machine, at most.
     pub(super) fn busy_turns(&self) -> u32 {
         let mut counts: BTreeMap<&Cell, u32> = BTreeMap::new();
@@ -210,30 +226,8 @@ impl Series<'_, '_> {
         counts.into_values().max().unwrap_or_default()
     }
 
-    /// The numbers of clients.
-    pub(super) fn counts(&self) -> Vec<u32> {
-        self.load.clients(self.settings.quick)
-    }
-
     fn is_interrupted(&self) -> bool {
         self.settings.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// The contenders of the load, and the twin after its original.
-    pub(super) fn labels(&self) -> Vec<String> {
-        let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
-        let only = &self.settings.only;
-        let mut labels: Vec<String> =
-            all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
-        // A quick run has no time for it in its sweeps.
-        let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
-        if self.load.kind == Kind::Load && !quick_sweep {
-            let original = labels.iter().rposition(|label| label.starts_with("nginx"));
-            if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
-                labels.insert(index + 1, block::twin_of(&labels[index]));
-            }
-        }
-        labels
     }
 
     /// Starts all that can take part, and says of the others why they cannot.
@@ -270,10 +264,7 @@ impl Series<'_, '_> {
     /// The contender of a label, if it can take part. The error says why it cannot.
     pub(super) fn found(&self, label: &str) -> Result<Found> {
         let found = self.lineup.find(block::original_of(label).unwrap_or(label))?;
-        let contender = &found.contender;
-        contender.offers(&self.options())?;
-        let reads = contender.family.reads_nginx_conf || self.load.nginx_conf.is_none();
-        ensure!(reads, "{} does not read nginx's configuration", contender.title);
+        self.schedule().suits(&found.contender)?;
         Ok(found)
     }
 
@@ -288,7 +279,7 @@ impl Series<'_, '_> {
             let has_it = found.contender.includes.contains(&interpreter.contender.name);
             backend = backend.or_else(|| (!has_it).then(|| interpreter.clone()));
         }
-        place.options = self.options();
+        place.options = self.schedule().options();
         place.directives = self.load.nginx_conf.clone().unwrap_or_default();
         place.backend = shared.backend.as_ref().map(|backend| backend.address);
         Running::start(found, backend.as_ref(), &self.folder_of(label), &place)
@@ -329,20 +320,8 @@ impl Series<'_, '_> {
 
     /// How many connections a contender has: twice as many where it passes requests on.
     fn connections(&self) -> u32 {
-        let clients = self.counts().into_iter().max().unwrap_or(1);
+        let clients = self.schedule().counts().into_iter().max().unwrap_or(1);
         if self.load.backend.is_some() || self.load.application.is_some() { 2 * clients } else { clients }
-    }
-
-    /// What the load asks of a configuration.
-    fn options(&self) -> BTreeMap<String, String> {
-        let mut options = self.load.options.clone();
-        if self.load.tls.is_some() {
-            options.insert("tls".into(), "on".into());
-        }
-        if self.load.protocol == Protocol::Http2 {
-            options.insert("http2".into(), "on".into());
-        }
-        options
     }
 
     /// Sees that a contender answers as it should: as the others that were asked for the same path did, by `expected`.
@@ -358,7 +337,7 @@ impl Series<'_, '_> {
         let path = load.path_for(&running.found().contender.name);
         if !expected.contains_key(path) {
             let is_static = |file: &&SiteFile| !file.path.ends_with(".php");
-            let first = match self.file(path).filter(is_static) {
+            let first = match self.schedule().file(path).filter(is_static) {
                 Some(file) => Expected::content(site::bytes_of(file)),
                 None => Expected::from_answer(&running, load)?,
             };
@@ -376,14 +355,6 @@ impl Series<'_, '_> {
         Ok(Ready { label: label.to_owned(), running, content_bytes, parts, idle })
     }
 
-    /// The file that a path names, where no application answers.
-    pub(super) fn file(&self, path: &str) -> Option<&SiteFile> {
-        let plain = path.split('?').next().unwrap_or_default();
-        let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
-        let mut files = self.experiment.files.iter().filter(|_| self.load.application.is_none());
-        files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'))
-    }
-
     /// Keeps the configuration as it was run, under its digest.
     fn keep_configuration(&self, running: &Running, label: &str) -> Result<()> {
         let folder = self.settings.out.join(CONFIGURATIONS).join(&running.digest);
@@ -398,7 +369,7 @@ impl Series<'_, '_> {
     /// Each contender by itself, with more and more clients, until it fails some of them or lets them wait.
     fn knee(&self, ready: &[Ready], turn: u32) -> Result<()> {
         for contender in ready {
-            for clients in self.counts() {
+            for clients in self.schedule().counts() {
                 if self.is_interrupted() {
                     return Ok(());
                 }
@@ -415,7 +386,7 @@ impl Series<'_, '_> {
 
     fn idle(&self, ready: &[Ready]) -> Result<()> {
         for contender in ready {
-            let cells = self.counts().into_iter().map(|count| self.empty_for(contender, count, 0));
+            let cells = self.schedule().counts().into_iter().map(|count| self.empty_for(contender, count, 0));
             let mut blocks: Vec<Block> = cells.collect();
             let is_done = blocks.iter().all(|block| self.done.contains(&(block.cell.clone(), 0)));
             if self.is_interrupted() || is_done {
@@ -517,7 +488,8 @@ impl Series<'_, '_> {
         let raw = self.raw(&block.cell, block.turn);
         block.raw = raw.display().to_string();
         let raw = self.settings.out.join(raw);
-        let amount = self.amount().context("neither requests nor seconds")?;
+        let amount =
+            self.schedule().amount(self.share.get(), clients).context("neither requests nor seconds")?;
         let order = self.order(contender, clients, amount, &raw);
         let found = self.lineup.tool(self.load.tool, &order)?;
         block.tool.clone_from(&found.version);
@@ -526,21 +498,15 @@ impl Series<'_, '_> {
 
     /// Lets a contender know beforehand what it can remember, where the load wants that.
     fn warm_up(&self, contender: &Ready) -> Result<()> {
-        let Some(requests) = self.load.warm_up.filter(|_| self.count_of_turns() > 0) else { return Ok(()) };
+        let Some(requests) = self.load.warm_up.filter(|_| self.schedule().turns() > 0) else { return Ok(()) };
         let raw = self.raw(&self.empty_for(contender, self.clients(), 0).cell, 0);
         let raw = self.settings.out.join(raw).with_extension("warm-up.txt");
-        let order = self.order(contender, self.clients(), Amount::Requests(requests), &raw);
+        // A constant rate would only take longer.
+        let order =
+            Order { rate: None, ..self.order(contender, self.clients(), Amount::Requests(requests), &raw) };
         let found = self.lineup.tool(ToolName::FulmarLab, &order)?;
         self.bench(contender, &found, &order, raw).context("warming up")?;
         Ok(())
-    }
-
-    /// How much is sent in a block.
-    pub(super) fn amount(&self) -> Option<Amount> {
-        let amount = self.load.amount(self.settings.quick)?;
-        let may_be_shortened = self.settings.minutes.is_some() && self.load.is_smaller_when_quick();
-        let most = self.counts().into_iter().max().unwrap_or(1);
-        Some(if may_be_shortened { estimate::shortened(amount, self.share.get(), most) } else { amount })
     }
 
     fn order(&self, contender: &Ready, clients: u32, amount: Amount, raw: &Path) -> Order {
@@ -583,7 +549,7 @@ impl Series<'_, '_> {
 
     /// The first number of clients, under which a contender that cannot take part is listed.
     fn clients(&self) -> u32 {
-        self.load.clients(self.settings.quick).first().copied().unwrap_or(1)
+        self.schedule().counts().first().copied().unwrap_or(1)
     }
 
     /// Where the tool's output goes, below the folder of results.
@@ -659,7 +625,7 @@ impl Series<'_, '_> {
             turn: 0,
             began_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             quick: self.settings.quick,
-            share: self.settings.minutes.map(|_| self.share.get()),
+            share: self.schedule().part(self.share.get(), clients),
             version: found.map_or_else(String::new, |found| found.version.clone()),
             origin: found.map_or_else(String::new, |found| found.origin.clone()),
             parts: Vec::new(),

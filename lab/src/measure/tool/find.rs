@@ -22,8 +22,8 @@ pub struct FoundTool {
     pub origin: String,
 }
 
-/// Where `make lab` brings tools to, below the current folder.
-const FETCHED: &[&str] = &["target/k6/bin"];
+/// Where `make lab` and `make lab-jmeter` bring tools to, below the current folder.
+const FETCHED: &[&str] = &["target/k6/bin", "target/jmeter/bin"];
 
 /// Looks for a tool on the `PATH`, among those that were fetched here, and where `cargo install` puts programs; the
 /// lab's own generator is this program. The error says how to install it.

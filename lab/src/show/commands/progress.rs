@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::say::say;
-use crate::measure::engine::Event;
+use crate::measure::engine::{Event, Shortened};
 use crate::model::block::Block;
 use crate::model::experiment::Experiment;
 use crate::model::figure::Figure;
@@ -32,9 +32,9 @@ impl Progress {
             // Nothing is measured where contenders are only checked.
             Event::Estimate(experiments) if experiments.iter().all(|(_, seconds)| *seconds == 0.0) => {}
             Event::Estimate(experiments) => say!("{}", estimate(experiments)),
-            Event::Shortened { experiment, share } => {
+            Event::Shortened { experiment, to } => {
                 self.bar.finish_and_clear();
-                say!("{}: blocks of {:.0} % of a quick run's", experiment.id, share * 100.0);
+                say!("{}: {}", experiment.id, shortened(*to));
             }
             Event::Loads { experiment, loads, blocks } => {
                 self.bar.finish_and_clear();
@@ -66,16 +66,30 @@ impl Progress {
     }
 }
 
+fn shortened(to: Shortened) -> String {
+    match to {
+        Shortened::Part(share) => format!("blocks of {:.0} % of a quick run's", share * 100.0),
+        Shortened::Seconds(seconds) => {
+            format!("blocks end after {seconds:.1} s, those with many clients later")
+        }
+    }
+}
+
 fn estimate(experiments: &[(&Experiment, f64)]) -> String {
     let minutes = |seconds: f64| match seconds / 60.0 {
         minutes if minutes < 9.95 => format!("{minutes:.1}"),
         minutes => format!("{minutes:.0}"),
     };
+    let time = |seconds: f64| match seconds / 3600.0 {
+        hours if hours < 4.95 => format!("{} minutes", minutes(seconds)),
+        hours if hours < 47.5 => format!("{hours:.1} hours, in minutes"),
+        hours => format!("{:.1} days, in minutes", hours / 24.0),
+    };
     let parts = experiments.iter().filter(|(_, seconds)| *seconds > 0.0);
     let parts: Vec<String> =
         parts.map(|(experiment, seconds)| format!("{} {}", experiment.id, minutes(*seconds))).collect();
     let all = experiments.iter().map(|(_, seconds)| seconds).sum();
-    format!("This takes about {} minutes: {}", minutes(all), parts.join(", "))
+    format!("This takes about {}: {}", time(all), parts.join(", "))
 }
 
 fn line(block: &Block, several: bool) -> String {

@@ -11,7 +11,8 @@ use clap::Args;
 use super::say::say;
 use super::{Common, chosen};
 use crate::judge::audit;
-use crate::judge::findings::{self, Verdict};
+use crate::judge::findings::{self, Remedy, Verdict};
+use crate::judge::statistics::FEWEST;
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
 use crate::model::machine::Machine;
@@ -114,7 +115,11 @@ pub(super) fn write_and_tell(out: &Path, experiments: &[Experiment], blocks: &[B
             let verdict = match &answer.verdict {
                 Verdict::Holds => "holds".to_owned(),
                 Verdict::DoesNotHold => "does not hold".to_owned(),
-                Verdict::Undecided => "undecided: more turns, or a quieter machine, would tell".to_owned(),
+                Verdict::Undecided => match answer.remedy() {
+                    Some(Remedy::Turns(turns)) => format!("undecided: about {turns} turns would be needed"),
+                    Some(Remedy::EnoughTurns) => format!("undecided: a verdict needs {FEWEST} turns"),
+                    _ => "undecided: a quieter machine would be needed".to_owned(),
+                },
                 Verdict::CannotBeTested(why) => format!("cannot be tested here: {why}"),
             };
             let indicative = if answer.indicative { " (indicative)" } else { "" };

@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
 use crate::judge::statistics::FEWEST;
-use crate::measure::engine::{self, Event, Results, Settings};
+use crate::measure::engine::{self, Event, NIGHT_MINUTES, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
 
@@ -34,6 +34,10 @@ pub(super) struct RunArguments {
     /// by the same factor, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
     minutes: Option<f64>,
+    /// A full run in one night: all loads in all turns. Long blocks end after as many seconds as fit into ten hours, and a
+    /// sweep over numbers of clients takes larger steps.
+    #[arg(long, conflicts_with_all = ["quick", "minutes"])]
+    night: bool,
     /// Prints how long the run takes, and measures nothing.
     #[arg(long, conflicts_with = "resume")]
     estimate: bool,
@@ -59,6 +63,7 @@ impl RunArguments {
             only: Vec::new(),
             quick: false,
             minutes: None,
+            night: false,
             estimate: false,
             resume: false,
             turns: Some(turns),
@@ -147,7 +152,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     let settings = Settings {
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
-        minutes: arguments.minutes,
+        minutes: arguments.minutes.or(arguments.night.then_some(NIGHT_MINUTES)),
         turns: turns.or(arguments.minutes.map(|_| FEWEST)),
         resume: arguments.resume,
         known: &known,

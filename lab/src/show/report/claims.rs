@@ -56,16 +56,31 @@ impl Repeated {
             Outcome::Undecided => (Badge::Undecided, "undecided"),
             Outcome::Untested => (Badge::Open, "not tested"),
         };
-        let interval = format!("95\u{a0}% interval {} to {}", advantage(here.low), advantage(here.high));
-        let here = advantage(here.median);
         // Per cent and a factor are hard to compare.
-        let as_factor = match here.ends_with("times") && !says.ends_with("times") {
+        let is_factor = |words: &str| words.ends_with("times");
+        let as_factor = match is_factor(&advantage(here.median)) && !is_factor(says) {
             true => format!(" (published: {published:.1}\u{a0}times)"),
             false => String::new(),
         };
-        let answer = Text::from(Span::Badge(badge, words.into())).say(format!(" {here} here{as_factor}"));
-        let asked = format!("Published in {year}: nginx {says} ahead of Apache on {of}. True?");
-        [asked.into(), answer.aside(interval)]
+        let answer = format!(": here nginx {}{as_factor}", in_words(here.median));
+        let interval = format!("95\u{a0}% interval {} to {}", advantage(here.low), advantage(here.high));
+        let says = match says.strip_prefix('+') {
+            Some(percent) => format!("is {percent} ahead of Apache"),
+            None => format!("reaches {says} Apache's rate"),
+        };
+        let asked = format!("Is it true, as published in {year}, that nginx {says} with {of}?");
+        [asked.into(), Text::from(Span::Badge(badge, words.into())).say(answer).aside(interval)]
+    }
+}
+
+/// A ratio of nginx and Apache as the rest of a sentence about nginx.
+fn in_words(ratio: f64) -> String {
+    let advantage = advantage(ratio);
+    match advantage.strip_prefix('+').or(advantage.strip_prefix('−')) {
+        Some("0\u{a0}%") => "is level with Apache".into(),
+        Some(percent) if ratio < 1.0 => format!("is {percent} behind Apache"),
+        Some(percent) => format!("is {percent} ahead of Apache"),
+        None => format!("reaches {advantage} Apache's rate"),
     }
 }
 
@@ -126,17 +141,32 @@ mod tests {
         let claims = repeated(&answers);
         let [asked, answered] = claims[0].row().map(|text| format!("{text:?}"));
         assert!(
-            asked.contains("Published in 2025: nginx +37 % ahead of Apache on 72 KB by hey. True?"),
+            asked.contains(
+                "Is it true, as published in 2025, that nginx is 37 % ahead of Apache with 72 KB by hey?"
+            ),
             "{asked}"
         );
         assert!(
-            answered.contains("Undecided") && answered.contains(" here"),
+            answered.contains("Undecided")
+                && answered.contains(": here nginx reaches 2.3\\u{a0}times Apache's rate"),
             "three runs are no verdict: {answered}"
         );
         let chart = picture(&claims).unwrap();
         assert_eq!(chart.words.len(), 1, "only findings with a short name: {:?}", chart.words);
         assert!(chart.words[0].starts_with("? 72 KB by hey, 2025: +37 % published, "), "{:?}", chart.words);
         assert!(picture(&[]).is_none());
+    }
+
+    #[test]
+    fn an_advantage_is_a_sentence() {
+        let said = [4.0, 1.04, 1.001, 0.97].map(in_words);
+        let percent = |words: &str| words.replace(' ', "\u{a0}");
+        assert_eq!(said[0], format!("reaches {} Apache's rate", percent("4.0 times")));
+        assert_eq!(said[1], format!("is {} ahead of Apache", percent("4 %")));
+        assert_eq!(
+            [&said[2], &said[3]],
+            ["is level with Apache", &format!("is {} behind Apache", percent("3 %"))]
+        );
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl Detail<'_> {
             let words = match (&answer.verdict, &alike[..]) {
                 (_, []) => return None,
                 (Verdict::CannotBeTested(reason), [_, _, ..]) => {
-                    format!("{}: {reason}", format::list(&alike))
+                    let names: Vec<String> = alike.iter().map(|other| other.finding.clone()).collect();
+                    format!("{}: {reason}", format::list(&names))
                 }
                 _ => answer.claim.clone(),
             };
@@ -148,14 +149,13 @@ impl Detail<'_> {
     }
 
     /// The findings that have the verdict of this one for the same reason; none where an earlier finding has it.
-    fn alike(&self, answer: &Answer) -> Vec<String> {
+    fn alike(&self, answer: &Answer) -> Vec<&Answer> {
         let is_alike = |other: &&Answer| match &other.verdict {
             Verdict::CannotBeTested(_) => other.verdict == answer.verdict,
             _ => other.finding == answer.finding,
         };
-        let alike: Vec<String> =
-            self.answers.iter().filter(is_alike).map(|other| other.finding.clone()).collect();
-        if alike.first() == Some(&answer.finding) { alike } else { Vec::new() }
+        let alike: Vec<&Answer> = self.answers.iter().filter(is_alike).collect();
+        if alike.first().is_some_and(|first| first.finding == answer.finding) { alike } else { Vec::new() }
     }
 
     fn findings(&self) -> Vec<Part> {
@@ -166,13 +166,21 @@ impl Detail<'_> {
             "The published findings, and what they come to here",
             ["Finding", "What was concluded", "Verdict", "Evidence"],
         );
-        for finding in &self.experiment.findings {
-            let anchor = Span::Anchor(slug(&format!("{}-{}", self.experiment.id, finding.id)));
-            let id = Text::from(anchor).say(finding.id.clone());
-            let answer = self.answers.iter().find(|answer| answer.finding == finding.id);
-            let verdict = answer.map_or_else(|| "not answered".into(), verdict::verdict);
-            let evidence = answer.map(verdict::evidence).unwrap_or_default();
-            table.row([id, finding.claim.clone().into(), verdict, evidence]);
+        let anchored = |answer: &&Answer| {
+            let anchor = Span::Anchor(slug(&format!("{}-{}", self.experiment.id, answer.finding)));
+            Text::from(anchor).say(answer.finding.clone())
+        };
+        for answer in self.answers {
+            let alike = self.alike(answer);
+            let claim = |other: &&Answer| match &alike[..] {
+                [_] => Text::from(other.claim.clone()),
+                _ => Text::from(format!("{}: {}", other.finding, other.claim)),
+            };
+            if !alike.is_empty() {
+                let names = Text::lines(alike.iter().map(anchored));
+                let claims = Text::lines(alike.iter().map(claim));
+                table.row([names, claims, verdict::verdict(answer), verdict::evidence(&alike)]);
+            }
         }
         vec![Part::Heading("Findings".into()), Part::Table(table)]
     }
@@ -342,11 +350,12 @@ impl Detail<'_> {
             }
             None => "connections that are used once and then left idle".to_owned(),
         };
-        let quick = match work.share.filter(|_| load.is_smaller_when_quick()) {
-            Some(share) => format!(" in a quick run, of which runs had {:.0} %", share * 100.0),
-            None if work.quick => " in a quick run".to_owned(),
-            None => String::new(),
-        };
+        let quick = if work.quick { " in a quick run" } else { "" };
+        let is_part = |_: &f64| !work.quick || load.is_smaller_when_quick();
+        let part = work
+            .share
+            .filter(is_part)
+            .map_or_else(String::new, |share| format!(", of which runs had {}", format::percent(share)));
         let rate =
             load.rate.map(|rate| format!(", {} requests/s in all", format::number(rate))).unwrap_or_default();
         let pipeline =
@@ -367,7 +376,7 @@ impl Detail<'_> {
         let options: String = load.options.iter().map(|(name, value)| format!(", {name} {value}")).collect();
         Text::default()
             .and(Span::Code(load.path.clone()))
-            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}{application}{cores}; {configuration} configurations{options}."))
+            .say(format!(", {amount}{quick}{part}{rate}, {connections}{pipeline}{protocol}{tls}{behind}{application}{cores}; {configuration} configurations{options}."))
     }
 
     fn measured(&self, work: &Work<'_>) -> Table {

@@ -178,6 +178,18 @@ impl Table {
 }
 
 impl Text {
+    /// Each of these texts on a line.
+    pub(super) fn lines(texts: impl IntoIterator<Item = Text>) -> Text {
+        let mut all = Text::default();
+        for text in texts {
+            if !all.0.is_empty() {
+                all = all.and(Span::Break);
+            }
+            all.0.extend(text.0);
+        }
+        all
+    }
+
     /// This text and then that.
     pub(super) fn and(mut self, span: Span) -> Text {
         self.0.push(span);

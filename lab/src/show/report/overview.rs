@@ -12,10 +12,10 @@ use super::plots::{Plots, Styles};
 use super::prices::Prices;
 use super::summary::{Summary, Work};
 use super::verdict;
-use crate::judge::findings::Answer;
+use crate::judge::findings::{Answer, Remedy};
 use crate::judge::statistics::FEWEST;
 use crate::model::block::{Block, original_of};
-use crate::model::experiment::Experiment;
+use crate::model::experiment::{Experiment, TURNS};
 
 /// The verdicts, in the order in which they are counted.
 const VERDICTS: [Badge; 4] = [Badge::Yes, Badge::No, Badge::Undecided, Badge::Open];
@@ -189,8 +189,8 @@ impl Overview<'_> {
             .say(" are undecided, and ")
             .stress(open.to_string())
             .say(format!(
-                " cannot be tested here; each says why. Undecided means that the figures allow both: more turns, or a \
-                 quieter machine, would tell. A verdict needs {FEWEST} turns."
+                " cannot be tested here; each says why. A verdict needs {FEWEST} turns.{}",
+                undecided_words(run.iter().flat_map(|(_, answers)| answers))
             ));
         let mut parts = vec![Part::Text(sentence), Part::Table(table)];
         if !not_run.is_empty() {
@@ -237,6 +237,37 @@ impl Overview<'_> {
         }
         vec![Part::Text(words.into()), Part::Table(table)]
     }
+}
+
+/// What undecided means, and what would decide.
+fn undecided_words<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
+    let remedies: Vec<Remedy> = answers.filter_map(Answer::remedy).collect();
+    if remedies.is_empty() {
+        return String::new();
+    }
+    let count = |is_it: &dyn Fn(Remedy) -> bool| remedies.iter().filter(|remedy| is_it(**remedy)).count();
+    let claim = TURNS as usize;
+    let of_each = [
+        (
+            count(&|one| one == Remedy::EnoughTurns),
+            format!("have fewer turns than a verdict needs ({FEWEST})"),
+        ),
+        (
+            count(&|one| one <= Remedy::Turns(claim)),
+            format!("would be decided by {claim} turns, if the ratios stay"),
+        ),
+        (
+            count(&|one| matches!(one, Remedy::Turns(turns) if turns > claim)),
+            "would be decided by up to 100 turns".to_owned(),
+        ),
+        (
+            count(&|one| one == Remedy::QuieterMachine),
+            "lie so near to their bounds that only a quieter machine would decide".to_owned(),
+        ),
+    ];
+    let of_each = of_each.iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = of_each.map(|(count, words)| format!("{count} {words}")).collect();
+    format!(" Undecided means that the figures allow both: {}.", said.join("; "))
 }
 
 /// A program that was measured.

@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 3;
 impl Leads<'_> {
     /// The needs that were measured, each with the servers to use.
     pub(super) fn uses(&self) -> Table {
-        let mut table = Table::new("Answers (100 % is the best server)", ["Question", "Answer"]);
+        let mut table = Table::new("Answers", ["Question", "Answer"]);
         let mut seen: Vec<&str> = Vec::new();
         for judged in &self.all {
             let Some(need) = judged.work.load.need.as_deref().filter(|need| !seen.contains(need)) else {
@@ -47,24 +47,33 @@ impl Judged<'_> {
                 ),
             };
             let by = self.work.load.ranked_by.map(|figure| format!(" by {}", format::named(figure)));
-            let words = format!(", so far{} {}", by.unwrap_or_default(), all.join(", "));
+            let words = format!(": so far{} {}", by.unwrap_or_default(), all.join(", "));
             return Text::default().stress("no verdict yet").say(words).aside(runs);
         }
         let behind = || self.lead.shares.iter().skip(1).zip(&self.standings);
         let as_good = behind().filter(|(_, standing)| **standing != Standing::Behind);
         let mut names = vec![first.contender.to_owned()];
         names.extend(as_good.map(|(share, _)| share.contender.to_owned()));
-        let next =
-            behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| named(share));
-        let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
-        let (any_of, sure) = match names.len() {
-            1 => ("", "ahead of all others"),
-            _ => ("any of ", "no difference shown"),
+        let next = behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| share);
+        let (any_of, sure, whose) = match names.len() {
+            1 => ("", ", which is ahead of all others", "its"),
+            _ => ("any of ", ": no difference between these is shown", "their"),
         };
-        let rate = if self.work.load.ranked_by.is_some() { format!("compared by CPU, {rate}") } else { rate };
+        let next = next.map(|next| self.next_in_words(next, whose)).unwrap_or_default();
+        let by = self.work.load.ranked_by.map(|figure| format!("compared by {}: ", format::named(figure)));
+        let named = Text::from(any_of).stress(format::list(&names)).say(format!("{sure}{next}"));
         let runs = format::counted(runs, "run");
-        let named = Text::from(any_of).stress(format::list(&names));
-        named.say(next).aside(format!("{sure}; {rate}; {runs}"))
+        named.aside(format!("{}{rate}; {runs}", by.unwrap_or_default()))
+    }
+
+    /// How far the next server is behind the best ones.
+    fn next_in_words(&self, next: &Share<'_>, whose: &str) -> String {
+        let (figure, share) = (format::named(self.lead.figure), next.of_best.median);
+        let how = match self.lead.figure.higher_is_better() {
+            Some(false) => format!("needs {:.1} times {whose} {figure}", 1.0 / share),
+            _ => format!("reaches {} of {whose} {figure}", format::percent(share)),
+        };
+        format!(". The next, {}, {how}", next.contender)
     }
 }
 
@@ -105,10 +114,14 @@ mod tests {
         let (first, near, far) = (even(1000.0), even(995.0), even(400.0));
         let said = advice(&[("nginx", &first), ("caddy", &far)]);
         assert!(said.contains("static files") && said.contains("Strong(\"nginx\")"), "{said}");
-        assert!(said.contains("; next caddy 40") && said.contains("ahead of all others"), "{said}");
+        assert!(
+            said.contains(". The next, caddy, reaches 40") && said.contains("ahead of all others"),
+            "{said}"
+        );
         let said = advice(&[("nginx", &first), ("nginx-twin", &near), ("apache", &near), ("caddy", &far)]);
         assert!(
-            said.contains("Strong(\"nginx and apache\")") && said.contains("no difference shown; "),
+            said.contains("Strong(\"nginx and apache\")")
+                && said.contains("no difference between these is shown"),
             "{said}"
         );
     }
@@ -122,7 +135,10 @@ mod tests {
         }
         assert!(ranked(&blocks, "").contains("Strong(\"caddy\")"));
         let said = ranked(&blocks, "ranked_by = 'cpu_us_per_request'");
-        assert!(said.contains("Strong(\"nginx\")") && said.contains("; next caddy 25"), "{said}");
+        assert!(
+            said.contains("Strong(\"nginx\")") && said.contains("caddy, needs 4.0 times its CPU"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -36,29 +36,30 @@ pub(super) fn verdict(answer: &Answer) -> Text {
     Text::from(Span::Badge(badge(answer), words.into())).aside(limits.join(", "))
 }
 
-/// Why it cannot be tested, or what each condition came to.
-pub(super) fn evidence(answer: &Answer) -> Text {
-    let mut text = Text::default();
-    if let Verdict::CannotBeTested(reason) = &answer.verdict {
-        text = text.say(format!("because {reason}"));
+/// Why findings cannot be tested, or what each condition came to. Several findings are those that cannot be tested for the
+/// same reason.
+pub(super) fn evidence(answers: &[&Answer]) -> Text {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(Verdict::CannotBeTested(reason)) = answers.first().map(|answer| &answer.verdict) {
+        lines.push(format!("because {reason}"));
     }
-    for evidence in answer
-        .evidence
-        .iter()
-        .filter(|evidence| evidence.outcome != Outcome::Untested || badge(answer) != Badge::Open)
-    {
-        if !text.0.is_empty() {
-            text = text.and(Span::Break);
+    for answer in answers {
+        let of_which = if answers.len() > 1 { format!("{}: ", answer.finding) } else { String::new() };
+        let is_said = |outcome: Outcome| outcome != Outcome::Untested || badge(answer) != Badge::Open;
+        for evidence in answer.evidence.iter().filter(|evidence| is_said(evidence.outcome)) {
+            let badge = match evidence.outcome {
+                Outcome::Met => Badge::Yes,
+                Outcome::Unmet => Badge::No,
+                Outcome::Undecided => Badge::Undecided,
+                Outcome::Untested => Badge::Open,
+            };
+            let line = format!("{of_which}{} {}", signed(badge), evidence.text);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
         }
-        let badge = match evidence.outcome {
-            Outcome::Met => Badge::Yes,
-            Outcome::Unmet => Badge::No,
-            Outcome::Undecided => Badge::Undecided,
-            Outcome::Untested => Badge::Open,
-        };
-        text = text.say(format!("{} {}", signed(badge), evidence.text));
     }
-    text
+    Text::lines(lines.into_iter().map(Text::from))
 }
 
 fn signed(badge: Badge) -> &'static str {
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn what_limits_a_verdict_stands_beside_it() {
-        let evidence = |outcome, text: &str| Evidence { outcome, text: text.into(), ratio: None };
+        let evidence =
+            |outcome, text: &str| Evidence { outcome, text: text.into(), ratio: None, remedy: None };
         let answer = Answer {
             experiment: "e".into(),
             finding: "F1".into(),
@@ -161,6 +163,12 @@ mod tests {
         assert!(
             matches!(limits, Span::Aside(words) if words == "as far as it can be tested here, indicative")
         );
-        assert_eq!(super::evidence(&answer).0.len(), 3, "two pieces and a break");
+        assert_eq!(super::evidence(&[&answer]).0.len(), 3, "two pieces and a break");
+        let untested = Answer { verdict: Verdict::CannotBeTested("four cores are needed".into()), ..answer };
+        let other = Answer { finding: "F2".into(), ..untested.clone() };
+        let said = format!("{:?}", super::evidence(&[&untested, &other]));
+        for once in ["because four cores are needed", "F1: ✓ 1.4 times", "F2: ✓ 1.4 times"] {
+            assert_eq!(said.matches(once).count(), 1, "{once}: {said}");
+        }
     }
 }

@@ -1,0 +1,238 @@
+//! What of a load is measured, and how much: its contenders, numbers of clients, turns, and the amount of a block. The run
+//! and the estimate of its time both follow it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+
+use super::{Settings, Shortened, TURNS_QUICK};
+use crate::measure::contender::Contender;
+use crate::model::block;
+use crate::model::experiment::{ANSWERS_ENOUGH, Experiment, Kind, Load, SiteFile, TURNS};
+use crate::model::order::{Amount, Protocol, ToolName};
+
+/// Guesses for two processors: requests that are answered in a second, and bytes that are sent.
+const ANSWERED_PER_S: f64 = 15_000.0;
+const ANSWERED_BY_PHP_PER_S: f64 = 800.0;
+const SENT_BYTES_PER_S: f64 = 2.5e9;
+
+/// A quick run's blocks are not shortened to less than this part, nor any block to less than this time, nor to so few
+/// requests that no finding could be answered.
+pub(super) const SHARE_MIN: f64 = 0.4;
+const SECONDS_MIN: f64 = 0.5;
+const REQUESTS_MIN: u32 = ANSWERS_ENOUGH;
+
+/// Requests are counted out in such parts.
+const PARTS: u64 = 100;
+
+/// A share of this time ends the blocks of a full run that keeps to a time. Publications load a server for a minute.
+const LONGEST_S: f64 = 60.0;
+
+/// Such a block lasts until each client has about so many responses, however short the time is.
+const ANSWERS_FEW: f64 = 4.0;
+
+/// How a load is measured in a run.
+#[derive(Clone, Copy)]
+pub(super) struct Schedule<'a> {
+    pub(super) settings: &'a Settings<'a>,
+    pub(super) experiment: &'a Experiment,
+    pub(super) load: &'a Load,
+}
+
+impl Schedule<'_> {
+    /// Repetitions of each block.
+    pub(super) fn turns(self) -> u32 {
+        let whole = match self.settings {
+            Settings { quick: true, .. } => TURNS_QUICK,
+            _ => self.experiment.turns.unwrap_or(TURNS),
+        };
+        self.settings.turns.unwrap_or(whole)
+    }
+
+    /// The numbers of clients. A full run that keeps to a time has no time for each step of a sweep.
+    pub(super) fn counts(self) -> Vec<u32> {
+        match self.settings {
+            Settings { quick: false, minutes: Some(_), .. } => self.load.clients.in_large_steps(),
+            _ => self.load.clients(self.settings.quick),
+        }
+    }
+
+    /// The contenders of the load, and the twin after its original.
+    pub(super) fn labels(self) -> Vec<String> {
+        let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
+        let only = &self.settings.only;
+        let mut labels: Vec<String> =
+            all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
+        // A quick run has no time for it in its sweeps.
+        let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
+        if self.load.kind == Kind::Load && !quick_sweep {
+            let original = labels.iter().rposition(|label| label.starts_with("nginx"));
+            if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
+                labels.insert(index + 1, block::twin_of(&labels[index]));
+            }
+        }
+        labels
+    }
+
+    /// What the load asks of a configuration.
+    pub(super) fn options(self) -> BTreeMap<String, String> {
+        let mut options = self.load.options.clone();
+        if self.load.tls.is_some() {
+            options.insert("tls".into(), "on".into());
+        }
+        if self.load.protocol == Protocol::Http2 {
+            options.insert("http2".into(), "on".into());
+        }
+        options
+    }
+
+    /// Whether a contender can take part. The error says why it cannot.
+    pub(super) fn suits(self, contender: &Contender) -> Result<()> {
+        contender.offers(&self.options())?;
+        let reads = contender.family.reads_nginx_conf || self.load.nginx_conf.is_none();
+        ensure!(reads, "{} does not read nginx's configuration", contender.title);
+        Ok(())
+    }
+
+    /// How much is sent in a block of so many clients; nothing where connections are idle. A run that keeps to a time
+    /// shortens it by `share`.
+    pub(super) fn amount(self, share: f64, clients: u32) -> Option<Amount> {
+        let Settings { quick, minutes, .. } = self.settings;
+        let amount = self.load.amount(*quick)?;
+        if minutes.is_none() || (*quick && !self.load.is_smaller_when_quick()) {
+            return Some(amount);
+        }
+        let most = || self.counts().into_iter().max().unwrap_or(1);
+        Some(if *quick { shortened(amount, share, most()) } else { self.limited(amount, share, clients) })
+    }
+
+    /// To which part of its amount a block of so many clients is shortened, if this run shortens blocks.
+    pub(super) fn part(self, share: f64, clients: u32) -> Option<f64> {
+        let Settings { quick, minutes, .. } = self.settings;
+        (*minutes)?;
+        if *quick {
+            return Some(share);
+        }
+        let whole = self.load.amount(false)?;
+        let amount = self.limited(whole, share, clients);
+        (amount != whole).then(|| self.seconds(amount) / self.seconds(whole))
+    }
+
+    /// What a block of this amount takes, by a guess.
+    pub(super) fn seconds(self, amount: Amount) -> f64 {
+        match amount {
+            // wrk counts whole seconds.
+            Amount::Seconds(seconds) if self.load.tool == ToolName::Wrk => seconds.ceil(),
+            Amount::Seconds(seconds) => seconds,
+            Amount::Requests(requests) => requests as f64 * self.answer_s(),
+        }
+    }
+
+    /// What an answer takes, by a guess.
+    pub(super) fn answer_s(self) -> f64 {
+        if self.load.application.is_some() {
+            return 1.0 / ANSWERED_BY_PHP_PER_S;
+        }
+        let length = self.file(&self.load.path).map_or(0, |file| file.length);
+        1.0 / ANSWERED_PER_S + length as f64 / SENT_BYTES_PER_S
+    }
+
+    /// An amount that ends after a share of the longest time, unless it is done before.
+    fn limited(self, amount: Amount, share: f64, clients: u32) -> Amount {
+        let least_s = match self.load.kind {
+            // Where clients are added until they get no answer, few answers are what is looked for.
+            Kind::Knee => SECONDS_MIN,
+            _ => (f64::from(clients) * ANSWERS_FEW * self.answer_s()).max(SECONDS_MIN),
+        };
+        let limit_s = (share * LONGEST_S).max(least_s);
+        if self.seconds(amount) <= limit_s { amount } else { Amount::Seconds(limit_s) }
+    }
+}
+
+impl<'a> Schedule<'a> {
+    /// The file that a path names, where no application answers.
+    pub(super) fn file(self, path: &str) -> Option<&'a SiteFile> {
+        let plain = path.split('?').next().unwrap_or_default();
+        let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
+        let mut files = self.experiment.files.iter().filter(|_| self.load.application.is_none());
+        files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'))
+    }
+}
+
+/// What a share means in a run of this kind.
+pub(super) fn shortening(is_quick: bool, share: f64) -> Shortened {
+    if is_quick { Shortened::Part(share) } else { Shortened::Seconds((share * LONGEST_S).max(SECONDS_MIN)) }
+}
+
+/// An amount of a quick run for so many clients, shortened.
+fn shortened(amount: Amount, share: f64, clients: u32) -> Amount {
+    match amount {
+        Amount::Seconds(seconds) => Amount::Seconds((seconds * share).max(SECONDS_MIN.min(seconds))),
+        Amount::Requests(requests) => {
+            let least = requests.min(u64::from(REQUESTS_MIN) * u64::from(clients));
+            let parts = (1..=PARTS).filter(|part| *part as f64 <= share * PARTS as f64).count() as u64;
+            Amount::Requests((requests * parts / PARTS).max(least))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::tests::settings;
+    use super::*;
+
+    #[test]
+    fn blocks_are_not_shortened_to_nothing() {
+        assert_eq!(shortened(Amount::Seconds(2.0), 0.5, 64), Amount::Seconds(1.0));
+        assert_eq!(shortened(Amount::Seconds(1.0), 0.01, 64), Amount::Seconds(SECONDS_MIN));
+        assert_eq!(shortened(Amount::Requests(30_000), 0.5, 400), Amount::Requests(15_000));
+        assert_eq!(shortened(Amount::Requests(30_000), 0.2, 400), Amount::Requests(8000));
+        assert_eq!(shortened(Amount::Requests(100), 0.2, 400), Amount::Requests(100));
+    }
+
+    #[test]
+    fn a_night_ends_long_blocks_and_takes_large_steps() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+             [[loads]]\nid = 'long'\ntitle = 'l'\nclients = { from = 0, to = 1000, step = 10 }\nseconds = 60\n\
+             quick = { clients = 8, seconds = 1 }\n\
+             [[loads]]\nid = 'many'\ntitle = 'l'\nclients = [1, 10]\nrequests = 100000\nkeep_alive = true\n\
+             [[loads]]\nid = 'few'\ntitle = 'l'\nclients = 1000\nrequests = 1000\nkeep_alive = true\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let interrupted = AtomicBool::new(false);
+        let night = Settings { minutes: Some(600.0), ..settings(&interrupted) };
+        let of = |settings, load: usize| Schedule {
+            settings,
+            experiment: &experiment,
+            load: &experiment.loads[load],
+        };
+        assert_eq!(of(&night, 0).amount(0.05, 10), Some(Amount::Seconds(3.0)));
+        assert_eq!(of(&night, 0).part(0.05, 10), Some(0.05));
+        assert_eq!(of(&night, 0).counts(), [1, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]);
+        assert_eq!(of(&night, 1).amount(0.001, 10), Some(Amount::Seconds(SECONDS_MIN)));
+        assert_eq!(
+            of(&night, 2).amount(0.001, 10),
+            Some(Amount::Requests(1000)),
+            "no longer than the least time"
+        );
+        assert_eq!((of(&night, 2).part(0.001, 10), of(&night, 0).turns()), (None, TURNS));
+        let many = of(&night, 0).amount(0.001, 10_000);
+        assert!(
+            matches!(many, Some(Amount::Seconds(seconds)) if seconds > 1.0),
+            "each client gets some: {many:?}"
+        );
+        let full = settings(&interrupted);
+        assert_eq!(
+            (of(&full, 0).amount(0.05, 10), of(&full, 0).part(0.05, 10)),
+            (Some(Amount::Seconds(60.0)), None)
+        );
+        assert_eq!(of(&full, 0).counts().len(), 101);
+        let quick = Settings { quick: true, ..night.clone() };
+        assert_eq!(
+            (of(&quick, 0).amount(0.6, 10), of(&quick, 0).part(0.6, 10)),
+            (Some(Amount::Seconds(0.6)), Some(0.6))
+        );
+        assert_eq!(of(&quick, 1).amount(0.6, 10), Some(Amount::Requests(100_000)), "as large in a quick run");
+    }
+}
