@@ -78,7 +78,7 @@ fn exported_loads_are_sent_by_jmeter() {
         "-Gloops=10",
     ]);
     sends_forty(command, folder.path(), &seen).unwrap();
-    forty_are_imported(folder.path(), "results.csv");
+    forty_are_imported(folder.path(), "results.csv").unwrap();
 }
 
 /// JMeter's remote mode: another process of JMeter sends the load, by the command that was exported.
@@ -108,15 +108,17 @@ fn exported_loads_are_sent_by_a_remote_jmeter() {
     }
     server.wait().unwrap();
     sent.unwrap();
-    forty_are_imported(folder.path(), "e-plain.jmx-4.csv");
+    forty_are_imported(folder.path(), "e-plain.jmx-4.csv").unwrap();
 }
 
 /// Sees that JMeter's samples are those of forty requests, and reads them back.
-fn forty_are_imported(folder: &Path, samples: &str) {
-    let text = std::fs::read_to_string(folder.join(samples)).unwrap();
-    assert_eq!(text.lines().filter(|line| line.contains(",200,")).count(), 40, "{text}");
-    let report = imported(folder, samples).unwrap();
-    assert!(report.contains("JMeter, imported") && report.contains("**4 clients**"), "{report}");
+fn forty_are_imported(folder: &Path, samples: &str) -> Result<()> {
+    let text = std::fs::read_to_string(folder.join(samples))?;
+    let right = text.lines().filter(|line| line.contains(",200,")).count();
+    ensure!(right == 40, "{right} of forty: {text}");
+    let report = imported(folder, samples)?;
+    ensure!(report.contains("JMeter, imported") && report.contains("**4 clients**"), "{report}");
+    Ok(())
 }
 
 /// A server that counts, a folder with the load for it, and the tool. Without the tool a line is printed; k6 is there
