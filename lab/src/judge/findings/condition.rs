@@ -65,7 +65,7 @@ struct Doubt {
 /// A p-value from which on chance is thought able to have done it.
 const CHANCE: f64 = 0.05;
 
-/// Nobody waits for more turns than these.
+/// More turns than these take too long.
 const TURNS_MOST: usize = 100;
 
 /// With more places than this, only the weakest is put into words.
@@ -255,7 +255,7 @@ impl Bound {
     }
 
     /// With how many turns the interval of a pair would end before the bounds that lie in it, if the ratio stayed: an
-    /// interval of four times as many turns is half as wide. `None` if those are more than anybody waits for.
+    /// interval of four times as many turns is half as wide. `None` if that takes more than [`TURNS_MOST`].
     fn turns_needed(&self, pair: &Pair) -> Option<usize> {
         let Estimate { median, low, high } = pair.ratio;
         let factor = |end: f64| {

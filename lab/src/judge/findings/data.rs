@@ -178,7 +178,7 @@ impl<'a> Data<'a> {
             let more = more.filter(|cores| **cores > self.machine.cores);
             let more: Vec<String> = more.map(u32::to_string).collect();
             return format!(
-                "it needs {} cores, and this machine has {}",
+                "{} cores are needed, and this machine has {}",
                 more.join(" or "),
                 self.machine.cores
             );

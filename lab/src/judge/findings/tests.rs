@@ -213,14 +213,14 @@ fn what_is_missing_is_said() {
     assert_eq!(why(A_BEATS_B, &[rate("a")]), "b was not measured under “Load”");
     assert_eq!(why(&A_BEATS_B.replace("'l'", "'later'"), &[]), "it follows later");
     let eight = A_BEATS_B.replace(" }", ", cores = [8] }");
-    assert_eq!(why(&eight, &[rate("a"), rate("b")]), "it needs 8 cores, and this machine has 2");
+    assert_eq!(why(&eight, &[rate("a"), rate("b")]), "8 cores are needed, and this machine has 2");
     let four =
         EXPERIMENT.replace("cores = [1, 8]", "cores = [1, 4, 8]") + "[[findings]]\nid = 'F1'\nclaim = 'c'\n";
     let four = Experiment::parse(&format!("{four}holds_when = [{eight}]\n")).unwrap();
     let answer = answer(&four, &[], &machine()).remove(0);
     assert_eq!(
         answer.verdict,
-        Verdict::CannotBeTested("it needs 4 or 8 cores, and this machine has 2".into())
+        Verdict::CannotBeTested("4 or 8 cores are needed, and this machine has 2".into())
     );
     let mut failed = rate("b");
     for block in &mut failed {

@@ -423,7 +423,7 @@ mod tests {
             assert_eq!(said.iter().take(4).sum::<usize>(), all, "{title}");
         }
         // What needs more cores is one item.
-        let cores = "it needs 4 or 8 cores, and this machine has 2";
+        let cores = "4 or 8 cores are needed, and this machine has 2";
         assert!(page.contains(&format!(" F4, F5, F6 and F8: {cores}\n")), "{page}");
         assert_eq!(
             page.matches(cores).count(),
