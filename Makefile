@@ -118,7 +118,7 @@ cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache 
 
 cache-kills: compiler ## Fifty kills of a worker that writes responses it keeps: no half of one is sent (CACHE_KILLS).
 	cargo build --package fulmar
-	CACHE_KILLS=$${CACHE_KILLS:-50} cargo test --quiet --package tests caching::a_worker_that_is_killed -- --nocapture
+	CACHE_KILLS=$${CACHE_KILLS:-50} cargo test --quiet --package tests a_worker_that_is_killed -- --nocapture
 
 cache-calls: compiler ## What the system calls cost that write a kept response, without a server (CACHE_DIRECTORY, CACHE_FILES).
 	cargo test --quiet --package tests cache_calls -- --ignored --nocapture

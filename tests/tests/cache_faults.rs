@@ -5,14 +5,14 @@ use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use tests::binary::Server;
 use tests::origin::{After, Asked, Reply};
 use tests::response::Response;
 use tests::site::{Running, Site};
 use tests::{wait, worker};
 
-use super::caching::{Counter, LIMIT, Small, get, only_file, with};
+use super::caching::{Counter, LIMIT, Small, files, get, only_file, with};
 use super::following::{Origin, Reader, head};
 
 /// A content of this length for a target, which starts with the digest of the rest.
@@ -120,6 +120,33 @@ fn a_full_disk_cuts_no_client_that_reads_along() {
     assert!(range.rest().ends_with(&text[2_000_000..2_000_010]));
     assert!(running.log("error.log").contains("a response cannot be kept"));
     assert_eq!(origin.count(), 1);
+    running.stop_alerted();
+}
+
+/// The files of short responses have no temporary name: what a worker leaves of one must be recognised.
+#[test]
+fn a_worker_that_is_killed_while_it_writes_short_responses() {
+    const RESPONSES: usize = 400;
+    let rounds = std::env::var("CACHE_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
+    let counter = Counter::start(digested);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    for round in 0..rounds {
+        let targets: Vec<String> = (0..RESPONSES).map(|number| format!("/{round}-{number}")).collect();
+        let requests = targets.iter().map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let before = counter.count();
+        let mut client = running.connect();
+        client.send(requests.collect::<String>().as_bytes());
+        counter.wait_for(before + RESPONSES / 4 + round % 100);
+        for worker in Running::children(running.pid()) {
+            kill_process(worker, Signal::KILL).unwrap();
+        }
+        drop(client);
+        assert!(wait::until(LIMIT, || Running::children(running.pid()).len() == 1));
+        for target in &targets {
+            number_of(target, &get(&running, target));
+        }
+        assert_eq!(files(&running.log_path("cache")).len(), RESPONSES * (round + 1));
+    }
     running.stop_alerted();
 }
 
