@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::client::{self, Answer};
@@ -53,15 +53,39 @@ pub struct Apache {
 ///
 /// Apache's messages.
 pub fn loads(site: &Site, lines: &str) -> Result<(), String> {
+    let output = run(site, &(load(&["ssl", "socache_shmcb"]) + lines), "-t");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(text) }
+}
+
+/// What Apache says about the directives of all its modules (`-L`).
+pub fn directives(site: &Site) -> String {
+    // Other modules need these.
+    const FIRST: [&str; 8] = ["dav", "proxy", "session", "ldap", "dbd", "cache", "slotmem_shm", "watchdog"];
+    let files = fs::read_dir(MODULES).expect("modules").map(|file| file.expect("module").file_name());
+    let mut names: Vec<String> = files
+        .filter_map(|file| Some(file.to_str()?.strip_prefix("mod_")?.strip_suffix(".so")?.to_owned()))
+        .filter(|name| !name.starts_with("mpm_") && !LOADED.contains(&name.as_str()))
+        .collect();
+    names.sort_by_key(|name| (!FIRST.contains(&name.as_str()), name.clone()));
+    let output = run(site, &load(&names.iter().map(String::as_str).collect::<Vec<_>>()), "-L");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs Apache with this argument and more lines in its configuration; it ends by itself.
+fn run(site: &Site, lines: &str, argument: &str) -> Output {
     let folder = site.prefix().join("apache");
     fs::create_dir_all(&folder).expect("directory");
     let path = folder.join("tested.conf");
-    let modules =
-        ["ssl", "socache_shmcb"].map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"));
-    fs::write(&path, configuration(site, &folder, 1) + &modules.concat() + lines).expect("configuration");
-    let output = Command::new(PROGRAM).arg("-t").arg("-f").arg(&path).output().expect("apache2");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(()) } else { Err(text) }
+    fs::write(&path, configuration(site, &folder, 1) + lines).expect("configuration");
+    Command::new(PROGRAM).arg(argument).arg("-f").arg(&path).output().expect("apache2")
+}
+
+/// Lines that load modules.
+pub fn load(modules: &[&str]) -> String {
+    let line = |name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n");
+    modules.iter().map(line).collect()
 }
 
 impl Apache {
@@ -124,8 +148,7 @@ impl Drop for Apache {
 }
 
 fn configuration(site: &Site, folder: &Path, port: u16) -> String {
-    let modules: String =
-        LOADED.iter().map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n")).collect();
+    let modules = load(&LOADED);
     let (folder, root) = (folder.display(), site.root());
     let root = root.display();
     let user = if rustix::process::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };

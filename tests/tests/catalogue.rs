@@ -23,7 +23,7 @@ mod proxy;
 mod ranges;
 mod resources;
 mod slow;
-mod surroundings;
+pub(crate) mod surroundings;
 mod syntax;
 mod system;
 

@@ -18,6 +18,7 @@ mod modules;
 mod more_products;
 mod negotiation;
 mod nested;
+mod overrides;
 mod passwords;
 mod paths;
 mod products;
@@ -32,7 +33,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-use tests::apache::{Apache, have_apache};
+use tests::apache::{Apache, have_apache, load};
 use tests::binary::Server;
 use tests::response::Response;
 use tests::site::Site;
@@ -90,12 +91,15 @@ fn agree_on(site: Site, modules: &[&str], requests: &[&str]) {
 
 /// As `agree_on`, by what another function shows of a response and its server's port.
 fn agree_by(shown: impl Fn(&Response, u16) -> String, site: Site, modules: &[&str], requests: &[&str]) {
+    agree_beside(shown, &site, &load(modules), requests);
+}
+
+/// As `agree_by`, with more lines of Apache's configuration.
+fn agree_beside(shown: impl Fn(&Response, u16) -> String, site: &Site, more: &str, requests: &[&str]) {
     if !have_apache() {
         return;
     }
-    let load = |name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n");
-    let modules: String = modules.iter().map(load).collect();
-    let apache = Apache::start_with(&site, &modules);
+    let apache = Apache::start_with(site, more);
     let fulmar = site.start(Server::Fulmar);
     let mut report = String::new();
     for request in requests {

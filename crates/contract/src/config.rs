@@ -159,11 +159,6 @@ impl Config {
         self.section(section).context
     }
 
-    /// The levels right below one.
-    pub fn children(&self, section: SectionId) -> &[SectionId] {
-        &self.section(section).children
-    }
-
     /// A view of one level.
     pub fn view(&self, section: SectionId) -> View<'_> {
         View { config: self, section }
@@ -306,6 +301,12 @@ impl<'a> View<'a> {
     /// This level and those outside of it, from the nearest to the main level.
     pub fn levels(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
         std::iter::once(*self).chain(self.enclosing())
+    }
+
+    /// The levels right inside of this one.
+    pub fn inner(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        let config = self.config;
+        config.section(self.section).children.iter().map(move |section| config.view(*section))
     }
 
     /// The levels outside of this one, from the nearest to the main level.

@@ -2,16 +2,18 @@
 
 use crate::{Budget, Directive, Exchange, SectionId, Spent};
 use conf::Node;
+use conf::apache::AllowedBelow;
 use std::sync::Arc;
 use std::{fmt, fs, io};
 
 /// Where a scope looks for settings in `.htaccess` files.
-#[derive(Clone, Copy)]
 pub struct Overlay {
     /// The level that the files lie over.
     pub section: SectionId,
-    /// What the files are called.
-    pub file_name: &'static str,
+    /// What the files are called. The first one of a directory counts.
+    pub names: Arc<[Box<[u8]>]>,
+    /// What the files may contain. The first that matches a directory counts, and the last one matches all.
+    pub rules: Box<[AllowedBelow]>,
     /// The blocks in such files that count for some requests only.
     pub selections: &'static Directive<Selection>,
 }
@@ -55,6 +57,6 @@ impl fmt::Debug for Opener {
 
 impl fmt::Debug for Overlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Overlay").field("section", &self.section).field("file_name", &self.file_name).finish()
+        f.debug_struct("Overlay").field("section", &self.section).field("names", &self.names).finish()
     }
 }

@@ -41,7 +41,7 @@ pub struct Policy {
     /// Whether requests inside of the server are logged, too.
     pub log_subrequest: bool,
     /// Settings in `.htaccess` files.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<Arc<Overlay>>,
     /// How these are opened; none follows every link.
     pub overlay_opener: Option<Opener>,
     /// What replaces an error.

@@ -306,11 +306,12 @@ pub static ALL: &[&Module] = &[
 #[cfg(test)]
 mod tests {
     use super::ALL;
+    use conf::apache::Classes;
     use conf::catalogue::Verdict;
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 42] = [
+    const OURS: [&str; 45] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",
@@ -334,6 +335,9 @@ mod tests {
         "htaccess_user_files",
         "ssl_certificate_watch",
         "htaccess_php",
+        "htaccess_override",
+        "htaccess_override_list",
+        "htaccess_file",
         "fulmar_status",
         "symlinks",
         "more_set_headers",
@@ -379,6 +383,16 @@ mod tests {
             let different: Vec<_> =
                 same_slot.filter(|other| other.rule != info.rule).map(|other| other.name).collect();
             assert_eq!(different, [""; 0], "beside {}", info.name);
+        }
+    }
+
+    /// A test beside Apache compares the classes with its own.
+    #[test]
+    fn directives_of_htaccess_files_have_classes() {
+        let infos = ALL.iter().flat_map(|module| module.directives).map(|directive| directive.info());
+        for info in infos.filter(|info| info.contexts == Contexts::HTACCESS) {
+            let classes = conf::apache::classes_of(info.name);
+            assert!(classes.is_some_and(|classes| classes.intersects(Classes::ALL)), "{}", info.name);
         }
     }
 

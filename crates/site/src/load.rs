@@ -2,6 +2,7 @@
 
 use crate::structure::STRUCTURE;
 use crate::unbuilt::{UNBUILT, Unbuilt};
+use conf::apache::Allowed;
 use conf::catalogue::{self, Verdict};
 use conf::spec::{hint_missing_semicolon, not_allowed_here, unknown_directive};
 use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
@@ -65,7 +66,7 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
 }
 
 /// The refusals as they are reported: each kind once, and not too many.
-fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub(crate) fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut groups = conf::grouped(refusals);
     let more = groups.len().saturating_sub(REFUSALS_MAX);
     groups.truncate(REFUSALS_MAX);
@@ -85,6 +86,8 @@ pub struct Reader {
     pub config: Config,
     /// What parsers of directives have at hand.
     pub loading: Loading,
+    /// What `.htaccess` files may contain; `None` for everything.
+    pub(crate) allowed: Option<Arc<Allowed>>,
     /// How often each directive of `.htaccess` files was read, without those in sections that are skipped.
     pub(crate) counts: BTreeMap<&'static str, u32>,
 }
@@ -112,7 +115,7 @@ impl Reader {
 
     /// A reader with a table that was made before.
     pub fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
-        Reader { known, config, loading, counts: BTreeMap::new() }
+        Reader { known, config, loading, allowed: None, counts: BTreeMap::new() }
     }
 
     /// Reads the directives of one level.
@@ -128,6 +131,9 @@ impl Reader {
     fn read(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         let known = Arc::clone(&self.known);
         let in_file = context == Contexts::HTACCESS;
+        if in_file && let Some(found) = self.allowed.as_ref().and_then(|allowed| allowed.judge(node)) {
+            return self.tell(found);
+        }
         let name = node.name.as_str().unwrap_or_default();
         let lower = name.to_ascii_lowercase();
         let directives = known.get(if in_file { lower.as_str() } else { name });
@@ -138,6 +144,7 @@ impl Reader {
             let allowed = contexts.fold(Contexts::EMPTY, Contexts::or);
             return match in_catalogue(node, context) {
                 true => self.not_ours(node, section, context),
+                false if in_file => self.not_in_files(node, not_allowed_here(node, allowed)),
                 false => Err(not_allowed_here(node, allowed)),
             };
         };
@@ -181,7 +188,7 @@ impl Reader {
     /// A directive that no module has: of nginx, of a third-party module, or unknown.
     fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         if context == Contexts::HTACCESS {
-            return self.loading.refuse(self.not_in_files(node));
+            return self.not_in_files(node, self.not_honoured(node));
         }
         let name = node.name.to_string();
         let Some(entry) = catalogue::entry(&name, context) else {
@@ -203,7 +210,25 @@ impl Reader {
         }
     }
 
-    fn not_in_files(&self, node: &Node) -> Diagnostic {
+    /// Refuses a directive of a `.htaccess` file by an error, or notes a warning about one that is skipped.
+    fn tell(&mut self, found: Diagnostic) -> Result<(), Diagnostic> {
+        if found.is_error() {
+            return self.loading.refuse(found);
+        }
+        self.loading.note(found);
+        Ok(())
+    }
+
+    /// A directive of a `.htaccess` file that is not honoured there.
+    fn not_in_files(&mut self, node: &Node, error: Diagnostic) -> Result<(), Diagnostic> {
+        let found = match &self.allowed {
+            Some(allowed) => allowed.unknown(node, error),
+            None => error,
+        };
+        self.tell(found)
+    }
+
+    fn not_honoured(&self, node: &Node) -> Diagnostic {
         let all = self.known.values().flatten().map(|directive| directive.info());
         let names = all.filter(|info| info.contexts.intersects(Contexts::HTACCESS)).map(|info| info.name);
         conf::apache::not_honoured(node, names)

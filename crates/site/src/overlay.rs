@@ -12,9 +12,7 @@ mod survey;
 use crate::load::Table;
 use cache::Lookup;
 use chain::{Chain, Failure};
-use contract::{
-    Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Overlay, Scope, Spent, Step, Work,
-};
+use contract::{Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Scope, Spent, Step, Work};
 use files::Files;
 use http::Status;
 use journal::{Level, LogFiles};
@@ -40,7 +38,6 @@ pub(crate) struct Choose {
 
 /// The files of a request, which were read without a mistake.
 struct Read {
-    overlay: Overlay,
     files: Files,
     chain: Arc<Chain>,
 }
@@ -61,25 +58,23 @@ struct Found {
 
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let Some(overlay) = exchange.scope.policy.overlay else { return Step::Next };
-        let mut files = match files::find(exchange, overlay.file_name) {
+        let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
+        let mut files = match files::find(exchange, overlay) {
             Ok(files) if files.list.is_empty() => return Step::Next,
             Ok(files) => files,
-            Err(message) => return refuse(exchange, &Failure { status: Status::FORBIDDEN, message }),
+            Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),
         };
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        match cache::look_up(&self.base, overlay, &files, (exchange, &budget)) {
+        match cache::look_up(&self.base, &files, exchange, &budget) {
             Lookup::Spent => refuse_spent(exchange),
             Lookup::Scope(scope) => take(exchange, scope),
             Lookup::Failure(failure) => refuse(exchange, &failure),
-            Lookup::Uncompiled(chain, decisions) => {
-                self.compile(exchange, Read { overlay, files, chain }, decisions)
-            }
+            Lookup::Uncompiled(chain, decisions) => self.compile(exchange, Read { files, chain }, decisions),
             Lookup::Unknown => {
                 let base = Arc::clone(&self.base);
                 Step::Await(Work::Job(Box::new(move || {
-                    let chain = store::load(&base, overlay, &mut files);
+                    let chain = store::load(&base, &mut files);
                     Box::new(Loaded { files, chain })
                 })))
             }
@@ -88,16 +83,13 @@ impl Handler for Choose {
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         let Outcome::Job(result) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
-        let Some(overlay) = exchange.scope.policy.overlay else {
-            return Step::Finish(Status::INTERNAL_SERVER_ERROR);
-        };
         let result = match result.downcast::<Loaded>() {
-            Ok(loaded) => return self.decide(exchange, overlay, *loaded),
+            Ok(loaded) => return self.decide(exchange, *loaded),
             Err(result) => result.downcast::<Found>(),
         };
         let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
         let scope = found.scope.clone();
-        cache::note(&self.base, overlay, *found);
+        cache::note(&self.base, *found);
         match scope {
             Ok(scope) => take(exchange, scope),
             Err(failure) => refuse(exchange, &failure),
@@ -107,14 +99,14 @@ impl Handler for Choose {
 
 impl Choose {
     /// Decides which blocks count, when the files are read.
-    fn decide(&self, exchange: &mut Exchange, overlay: Overlay, loaded: Loaded) -> Step {
+    fn decide(&self, exchange: &mut Exchange, loaded: Loaded) -> Step {
         let Loaded { files, chain } = loaded;
         let chain = match chain {
             Ok(chain) => chain,
             Err(failure) => {
                 let (chain, scope) = (Err(failure.clone()), Err(failure.clone()));
                 let found = Found { files, chain, decisions: Box::default(), scope };
-                cache::note(&self.base, overlay, found);
+                cache::note(&self.base, found);
                 return refuse(exchange, &failure);
             }
         };
@@ -122,17 +114,17 @@ impl Choose {
         let budget = Budget::of(exchange);
         let _running = budget.run();
         match chain.decide(exchange, &budget) {
-            Ok(decisions) => self.compile(exchange, Read { overlay, files, chain }, decisions),
+            Ok(decisions) => self.compile(exchange, Read { files, chain }, decisions),
             Err(Spent) => refuse_spent(exchange),
         }
     }
 
     /// Compiles the files for a request for which these blocks count.
     fn compile(&self, exchange: &Exchange, read: Read, decisions: Box<[bool]>) -> Step {
-        let Read { overlay, files, chain } = read;
+        let Read { files, chain } = read;
         let (base, location) = (Arc::clone(&self.base), exchange.scope.name.clone());
         Step::Await(Work::Job(Box::new(move || {
-            let key = store::key(&base, overlay, &files);
+            let key = store::key(&base, &files);
             let scope = scope((&base, location.as_ref()), key.as_ref(), &chain, &decisions);
             Box::new(Found { files, chain: Ok(chain), decisions, scope })
         })))

@@ -37,10 +37,10 @@ impl<'a> Scopes<'a> {
         let view = self.config.view(section);
         let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
         builder.logs = self.logs.clone();
-        for &inner in self.config.children(section) {
+        for inner in view.inner() {
             const IF: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
-            if IF.contains(self.config.context(inner)) {
-                builder.inner.insert(inner, self.scope(inner, name)?);
+            if IF.contains(inner.context()) {
+                builder.inner.insert(inner.section(), self.scope(inner.section(), name)?);
             }
         }
         for module in self.modules {

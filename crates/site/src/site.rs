@@ -137,11 +137,15 @@ impl Site {
             prefix: loaded.loading.prefix.clone(),
             logs: loaded.loading.logs.clone(),
         });
-        let served_roots = RefCell::<BTreeMap<Option<PathBuf>, ServedRoot>>::default();
+        let served_roots = RefCell::<BTreeMap<Option<PathBuf>, Vec<ServedRoot>>>::default();
         let over = |builder: &mut ScopeBuilder| {
-            let Some(overlay) = builder.policy.overlay else { return };
+            let Some(overlay) = builder.policy.overlay.clone() else { return };
             let root = ServedRoot::new(overlay, builder.name.clone(), &builder.policy.root);
-            served_roots.borrow_mut().entry(root.directory.clone()).or_insert(root);
+            let mut served_roots = served_roots.borrow_mut();
+            let here = served_roots.entry(root.directory.clone()).or_default();
+            if !here.iter().any(|known| known.has_same_settings(&root)) {
+                here.push(root);
+            }
             // The last handler of its phase: `Reroute::Settings` runs it alone.
             builder.handle(Phase::Rewrite, Choose { base: Arc::clone(&base) });
         };
@@ -172,7 +176,8 @@ impl Site {
         let certificates = compiler.served.take().into_iter().collect();
         loaded.loading.notes.extend(notes);
         let roots = served_roots.take();
-        let served_roots = (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().collect()));
+        let served_roots =
+            (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().flatten().collect()));
         let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();

@@ -13,11 +13,11 @@ use tests::{parts, wait};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `strace` on a running process, to have its system calls fail.
-pub(super) struct Tracer(Child);
+pub(crate) struct Tracer(Child);
 
 impl Tracer {
     /// None where there is no strace, or it may not.
-    pub(super) fn attach(process: Pid, arguments: &[&str]) -> Option<Tracer> {
+    pub(crate) fn attach(process: Pid, arguments: &[&str]) -> Option<Tracer> {
         let is_there = Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success());
         if !parts::is_present("strace", is_there) {
             return None;
@@ -36,7 +36,7 @@ impl Tracer {
         traced().then_some(Tracer(child))
     }
 
-    pub(super) fn leave(self) {}
+    pub(crate) fn leave(self) {}
 }
 
 impl Drop for Tracer {

@@ -1,6 +1,7 @@
 //! The page of one feature.
 
 use conf::Contexts;
+use conf::apache::Classes;
 
 use super::prose;
 
@@ -23,6 +24,8 @@ pub(super) struct Directive {
     pub(super) name: String,
     pub(super) arguments: String,
     pub(super) contexts: Contexts,
+    /// What `htaccess_override` has to allow in `.htaccess` files.
+    pub(super) classes: Option<Classes>,
     /// As it would be written; empty where there is none.
     pub(super) default: String,
     pub(super) inheritance: String,
@@ -50,10 +53,11 @@ impl Feature {
         }
         for directive in &self.directives {
             let default = code_or_dash(&directive.default);
+            let classes = directive.classes.map(|classes| format!(" ({classes})")).unwrap_or_default();
             let cells = [
                 &code(&directive.name),
                 &directive.arguments,
-                &places(directive.contexts),
+                &(places(directive.contexts) + &classes),
                 &default,
                 &directive.inheritance,
                 &directive.help,
@@ -112,6 +116,7 @@ mod tests {
                 default: "index.html".into(),
                 inheritance: "list".into(),
                 help: "Names to try | in order.".into(),
+                classes: None,
             }],
             variables: vec!["uri".into(), "arg_…".into()],
         };
@@ -134,6 +139,14 @@ Serves a file for a folder.
 - `$arg_…`
 ";
         assert_eq!(feature.render(), expected);
+    }
+
+    #[test]
+    fn directives_of_htaccess_files_have_classes() {
+        let classes = Some(Classes::AUTH_CONFIG.or(Classes::LIMIT));
+        let directive = Directive { contexts: Contexts::HTACCESS, classes, ..Directive::default() };
+        let page = Feature { directives: vec![directive], ..Feature::default() }.render();
+        assert!(page.contains("| .htaccess (AuthConfig or Limit) |"), "{page}");
     }
 
     #[test]

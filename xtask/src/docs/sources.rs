@@ -69,6 +69,7 @@ fn row(directive: &dyn AnyDirective) -> Directive {
         name: info.name.into(),
         arguments: arguments(info.shape),
         contexts: info.contexts,
+        classes: conf::apache::classes_of(info.name).filter(|_| info.contexts == Contexts::HTACCESS),
         default: info.default.into(),
         inheritance: inheritance(info.rule, info.shape.arity, info.contexts).into(),
         help: info.help.into(),

@@ -25,6 +25,10 @@ const PLACES: &[(&str, &str)] = &[
         "crates/modules/src/apache/apache_core/etag.rs",
         "signs add to what outer directories name, and to what they add",
     ),
+    (
+        "crates/modules/src/apache/htaccess/overrides.rs",
+        "a location's settings count for directories, not for requests",
+    ),
     ("crates/modules/src/apache/mod_alias.rs", "the redirects of the innermost directory come first"),
     ("crates/modules/src/apache/mod_mime/mod.rs", "what a directory takes away goes after what it adds"),
     ("crates/modules/src/apache/mod_env.rs", "`UnsetEnv` takes back what outer directories set"),

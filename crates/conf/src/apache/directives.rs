@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use super::allowed::Classes;
 use crate::diagnostic::Diagnostic;
 use crate::spec::unknown_directive;
 use crate::tree::Node;
@@ -12,17 +13,9 @@ use crate::tree::Node;
 struct Known {
     /// `core` or `mod_…`.
     module: &'static str,
-    place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// It may stand in `.htaccess` files.
-    Files,
-    /// It may stand in Apache's own configuration only.
-    Server,
-    /// Its module is not Apache's. The text says what to do instead.
-    Foreign(&'static str),
+    classes: Classes,
+    /// What to do instead, if the module is not Apache's.
+    foreign: Option<&'static str>,
 }
 
 /// Whether Apache 2.4 has a module of this name, which is written without `mod_`.
@@ -35,23 +28,35 @@ pub fn module_of(directive: &str) -> Option<&'static str> {
     DIRECTIVES.get(directive.to_ascii_lowercase().as_str()).map(|known| known.module)
 }
 
+/// The directives that Apache allows in `.htaccess` files.
+pub fn directive_names() -> impl Iterator<Item = &'static str> {
+    let rows = rows::<3>(DIRECTIVES_TEXT).filter(|[_, classes, _]| *classes != "server");
+    rows.flat_map(|[_, _, names]| names.split_whitespace())
+}
+
+/// The classes of `AllowOverride` that allow a directive in `.htaccess` files; `None` for an unknown directive. Case does
+/// not matter.
+pub fn classes_of(directive: &str) -> Option<Classes> {
+    DIRECTIVES.get(directive.to_ascii_lowercase().as_str()).map(|known| known.classes)
+}
+
 /// The error about a directive that is not honoured in `.htaccess` files: Fulmar refuses it, it belongs elsewhere, or it
 /// is unknown. Then the nearest of `honoured` is the hint.
 pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>) -> Diagnostic {
     let name = node.name.to_string();
-    let Some(Known { module, place }) = DIRECTIVES.get(name.to_ascii_lowercase().as_str()) else {
+    let Some(Known { module, classes, foreign }) = DIRECTIVES.get(name.to_ascii_lowercase().as_str()) else {
         return unknown_directive(node, honoured);
     };
     let owner = if *module == "core" { "Apache's core" } else { module };
-    let error = match place {
-        Place::Files => Diagnostic::emerg(format!("\"{name}\" of {owner} is not supported")),
-        Place::Server => {
-            Diagnostic::emerg(format!("\"{name}\" of {owner} is not allowed in .htaccess files"))
-        }
-        Place::Foreign(instead) => {
+    let error = match (foreign, *classes) {
+        (Some(instead), _) => {
             Diagnostic::emerg(format!("\"{name}\" belongs to {owner}, which is not part of Fulmar"))
                 .hint(*instead)
         }
+        (None, Classes::NONE) => {
+            Diagnostic::emerg(format!("\"{name}\" of {owner} is not allowed in .htaccess files"))
+        }
+        (None, _) => Diagnostic::emerg(format!("\"{name}\" of {owner} is not supported")),
     };
     let error = match instead(module, &name) {
         Some(hint) if error.hint.is_none() => error.hint(hint),
@@ -72,7 +77,7 @@ pub fn is_section(directive: &str) -> bool {
 
 /// What to do instead of a directive that Fulmar refuses. A row with the name counts over the row of its module.
 fn instead(module: &str, directive: &str) -> Option<&'static str> {
-    let of_module = || rows(REFUSED_TEXT).filter(move |[owner, ..]| *owner == module);
+    let of_module = || rows::<3>(REFUSED_TEXT).filter(move |[owner, ..]| *owner == module);
     let named = of_module()
         .find(|[_, names, _]| names.split_whitespace().any(|name| name.eq_ignore_ascii_case(directive)));
     named.or_else(|| of_module().find(|[_, names, _]| *names == "*")).map(|[.., hint]| hint)
@@ -115,12 +120,12 @@ const REFUSED_TEXT: &str = include_str!("refused.tsv");
 
 /// By name in lower case.
 static DIRECTIVES: LazyLock<HashMap<Box<str>, Known>> = LazyLock::new(|| {
-    let own = rows(DIRECTIVES_TEXT).map(|[module, place, names]| {
-        let place = if place == "files" { Place::Files } else { Place::Server };
-        (Known { module, place }, names)
+    let own = rows::<3>(DIRECTIVES_TEXT).map(|[module, classes, names]| {
+        (Known { module, classes: Classes::of_row(classes), foreign: None }, names)
     });
-    let foreign = rows(FOREIGN_TEXT)
-        .map(|[module, names, instead]| (Known { module, place: Place::Foreign(instead) }, names));
+    let foreign = rows::<4>(FOREIGN_TEXT).map(|[module, classes, names, instead]| {
+        (Known { module, classes: Classes::of_row(classes), foreign: Some(instead) }, names)
+    });
     let named = |(known, names): (Known, &'static str)| {
         names
             .split_whitespace()
@@ -130,18 +135,19 @@ static DIRECTIVES: LazyLock<HashMap<Box<str>, Known>> = LazyLock::new(|| {
     own.chain(foreign).flat_map(named).collect()
 });
 
-static MODULES: LazyLock<HashSet<&'static str>> =
-    LazyLock::new(|| rows(DIRECTIVES_TEXT).map(|[module, ..]| module.trim_start_matches("mod_")).collect());
+static MODULES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    rows::<3>(DIRECTIVES_TEXT).map(|[module, ..]| module.trim_start_matches("mod_")).collect()
+});
 
-/// Rows of three fields between tabs; `#` begins a note. A test looks for others.
-fn rows(text: &'static str) -> impl Iterator<Item = [&'static str; 3]> {
+/// Rows of so many fields between tabs; `#` begins a note. A test looks for others.
+fn rows<const FIELDS: usize>(text: &'static str) -> impl Iterator<Item = [&'static str; FIELDS]> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split('\t').collect::<Vec<_>>().try_into().ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DIRECTIVES, DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT};
+    use super::{Classes, DIRECTIVES, DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT};
     use super::{is_module, module_of, not_honoured, rows};
     use std::path::Path;
 
@@ -153,16 +159,22 @@ mod tests {
 
     #[test]
     fn every_row_is_read() {
-        for text in [DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT] {
-            assert_eq!(rows(text).count(), text.lines().filter(|line| !line.starts_with('#')).count());
+        let count = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
+        for text in [DIRECTIVES_TEXT, REFUSED_TEXT] {
+            assert_eq!(rows::<3>(text).count(), count(text));
         }
-        assert!(rows(DIRECTIVES_TEXT).all(|[_, place, _]| ["files", "server"].contains(&place)));
-        for [module, names, _] in rows(REFUSED_TEXT) {
+        assert_eq!(rows::<4>(FOREIGN_TEXT).count(), count(FOREIGN_TEXT));
+        let own = rows::<3>(DIRECTIVES_TEXT).map(|[_, classes, _]| classes);
+        for classes in own.chain(rows::<4>(FOREIGN_TEXT).map(|[_, classes, _, _]| classes)) {
+            let is_class = |name| Classes::NAMES.iter().any(|(known, _)| *known == name);
+            assert!(["any", "server"].contains(&classes) || classes.split(',').all(is_class), "{classes}");
+        }
+        for [module, names, _] in rows::<3>(REFUSED_TEXT) {
             let is_of = |name: &str| {
                 DIRECTIVES.get(&*name.to_ascii_lowercase()).is_some_and(|known| known.module == module)
             };
             assert!(names == "*" || names.split_whitespace().all(is_of), "{names}");
-            assert!(rows(DIRECTIVES_TEXT).any(|[known, ..]| known == module), "{module}");
+            assert!(rows::<3>(DIRECTIVES_TEXT).any(|[known, _, _]| known == module), "{module}");
         }
     }
 

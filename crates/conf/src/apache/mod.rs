@@ -1,5 +1,6 @@
 //! Apache's configuration language: lines of words, and sections in angle brackets, as the same tree.
 
+mod allowed;
 mod directives;
 mod elsewhere;
 mod line;
@@ -12,7 +13,10 @@ use crate::diagnostic::Diagnostic;
 use crate::loader::Loaded;
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
-pub use directives::{is_module, is_refused, is_section, module_of, not_honoured};
+pub use allowed::{Allowed, AllowedBelow, Classes, OptionWords};
+pub use directives::{
+    classes_of, directive_names, is_module, is_refused, is_section, module_of, not_honoured,
+};
 pub use elsewhere::in_place_of_nginx;
 use line::{Line, Lines};
 pub use purposes::purposes;

@@ -1,5 +1,6 @@
 //! Access rules.
 
+use crate::tree::has_deep;
 use crate::{Found, Rule};
 use conf::Level;
 
@@ -74,6 +75,27 @@ pub(crate) static RULES_AFTER_ALL: Rule = Rule {
                 let text = format!("\"{} all\" in line {} decides before it", all.name, all.span.line);
                 Some(Found::at(behind, text, "put the rule for all last"))
             })
+            .collect()
+    },
+};
+
+pub(crate) static HTACCESS_NOT_READ: Rule = Rule {
+    id: "htaccess-not-read",
+    level: Level::Warn,
+    title: "`htaccess_override` without `htaccess on`",
+    why: "`htaccess_override` only says what `.htaccess` files may contain. Fulmar reads them where `htaccess` is on. \
+          Otherwise their rules about access protect nothing.",
+    bad: "server { root /srv/www; htaccess_override AuthConfig; }",
+    good: "server { root /srv/www; htaccess on; htaccess_override AuthConfig; }",
+    check: |tree| {
+        let names = ["htaccess_override", "htaccess_override_list", "htaccess_file"];
+        tree.all()
+            .filter(|spot| names.iter().any(|name| spot.node.is(name)))
+            .filter(|spot| {
+                let is_set_inside = spot.parent().is_some_and(|parent| has_deep(parent, "htaccess"));
+                !spot.is_set("htaccess", "on") && !is_set_inside
+            })
+            .map(|spot| Found::at(spot.node, ".htaccess files are not read here", "htaccess on;"))
             .collect()
     },
 };

@@ -49,6 +49,7 @@ pub(crate) static ALL: &[&Rule] = &[
     &access::SATISFY_ANY_ALL,
     &access::REFERER_NONE,
     &access::RULES_AFTER_ALL,
+    &access::HTACCESS_NOT_READ,
     &limits::SPOOFED_KEY,
     &limits::EVERYBODY_TRUSTED,
     &limits::WORKER_FILES,

@@ -30,6 +30,7 @@
 //! Location: *
 //! ```
 
+use crate::apache::htaccess::Hidden;
 use crate::apache::mod_negotiation::{Missing, choices, missing};
 use crate::files::index;
 use crate::files::symlinks::{Links, Way};
@@ -99,7 +100,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let case_only = last(view, &CASE_ONLY).unwrap_or(false);
         let basename = last(view, &BASENAME_MATCH).unwrap_or(true);
         let rules = Rules { case_only, basename };
-        builder.handle(Phase::Precontent, Speller { rules, links: Links::of(view) });
+        builder
+            .handle(Phase::Precontent, Speller { rules, links: Links::of(view), hidden: Hidden::of(view) });
     }
     Ok(())
 }
@@ -107,6 +109,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Speller {
     rules: Rules,
     links: Links,
+    hidden: Hidden,
 }
 
 impl Handler for Speller {
@@ -121,7 +124,8 @@ impl Handler for Speller {
             Err(failure) => return failure.refuse(exchange),
         };
         let (rules, way) = (self.rules, self.links.way(exchange, &missing.directory));
-        Step::Await(Work::Job(Box::new(move || Box::new(look(&missing, rules, way)))))
+        let hidden = self.hidden.clone();
+        Step::Await(Work::Job(Box::new(move || Box::new(look(&missing, rules, way, &hidden)))))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
@@ -149,7 +153,7 @@ impl Handler for Speller {
 }
 
 /// Looks for names that are nearly the missing one, the best first. This blocks for the disk.
-fn look(missing: &Missing, rules: Rules, way: Way) -> Vec<(Difference, Vec<u8>)> {
+fn look(missing: &Missing, rules: Rules, way: Way, hidden: &Hidden) -> Vec<(Difference, Vec<u8>)> {
     let mut names = Vec::new();
     let Ok(mut directory) = Directory::open(&missing.directory, way) else { return names };
     for _ in 0..NAMES_MAX {
@@ -157,8 +161,7 @@ fn look(missing: &Missing, rules: Rules, way: Way) -> Vec<(Difference, Vec<u8>)>
         let name = item.file_name();
         let name = name.as_bytes();
         // Names that are never sent are not suggested either.
-        let is_hidden = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b".ht"));
-        if let Some(difference) = difference(&missing.name, name, rules).filter(|_| !is_hidden) {
+        if let Some(difference) = difference(&missing.name, name, rules).filter(|_| !hidden.has(name)) {
             names.push((difference, name.to_vec()));
         }
     }

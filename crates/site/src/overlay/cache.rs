@@ -4,7 +4,7 @@ use super::chain::{Chain, Failure};
 use super::files::{File, Files};
 use super::store::{self, SCOPES_MAX};
 use super::{Base, Found};
-use contract::{Budget, Exchange, Overlay, Scope, SectionId, Spent};
+use contract::{Budget, Exchange, Scope, SectionId, Spent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -51,14 +51,9 @@ thread_local! {
     static ENTRIES: RefCell<HashMap<Level, Entries>> = RefCell::default();
 }
 
-pub(super) fn look_up(
-    base: &Arc<Base>,
-    overlay: Overlay,
-    files: &Files,
-    (exchange, budget): (&Exchange, &Budget),
-) -> Lookup {
+pub(super) fn look_up(base: &Arc<Base>, files: &Files, exchange: &Exchange, budget: &Budget) -> Lookup {
     ENTRIES.with_borrow(|levels| {
-        let entries = levels.get(&level(base, overlay));
+        let entries = levels.get(&level(base, files));
         let entry = entries.and_then(|entries| entries.by_path.get(files.innermost()));
         let Some(entry) = entry.filter(|entry| entry.list == files.list) else { return Lookup::Unknown };
         let chain = match &entry.chain {
@@ -90,12 +85,12 @@ pub(super) fn forget() {
 
 /// Notes what a job found. What other sites found goes, so that requests that began before a reload leave nothing behind
 /// for long.
-pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
+pub(super) fn note(base: &Arc<Base>, found: Found) {
     let Found { files, chain, decisions, scope } = found;
     ENTRIES.with_borrow_mut(|levels| {
         levels.retain(|_, entries| entries.base.as_ptr() == Arc::as_ptr(base));
         let is_full = levels.values().map(|entries| entries.by_path.len()).sum::<usize>() >= ENTRIES_MAX;
-        let level = level(base, overlay);
+        let level = level(base, &files);
         let is_known =
             levels.get(&level).is_some_and(|entries| entries.by_path.contains_key(files.innermost()));
         if is_full && !is_known {
@@ -124,15 +119,14 @@ pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
     });
 }
 
-fn level(base: &Arc<Base>, overlay: Overlay) -> Level {
-    (Arc::as_ptr(base).addr(), overlay.section)
+fn level(base: &Arc<Base>, files: &Files) -> Level {
+    (Arc::as_ptr(base).addr(), files.overlay.section)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Arc, Base, ENTRIES, Failure, Files, Found, forget, note};
     use crate::load::table;
-    use crate::overlay::files::Stamp;
     use conf::Arity;
     use contract::{Config, Directive, Overlay, Selection};
     use http::Status;
@@ -154,15 +148,16 @@ mod tests {
 
     #[test]
     fn nothing_keeps_another_site() {
-        let stamp = Stamp::of(&rustix::fs::stat(".").unwrap());
         let (first, second) = (base(), base());
-        let overlay = Overlay { section: Config::MAIN, file_name: "settings", selections: &SELECTIONS };
+        let names = Arc::from([Box::from(*b"lib.rs") as Box<[u8]>]);
+        let (rules, selections) = (Box::from([(Box::default(), None)]), &SELECTIONS);
+        let overlay = Arc::new(Overlay { section: Config::MAIN, names, rules, selections });
         for base in [&first, &second] {
-            let directory = Path::new("/a");
-            let failure = || Failure { status: Status::FORBIDDEN, message: String::new() };
-            let files = Files::one(directory, directory, "settings", stamp);
+            let directory = Path::new("src");
+            let failure = || Failure::new(Status::FORBIDDEN, String::new());
+            let files = Files::of(&overlay, directory, directory, 0).unwrap();
             let (chain, scope) = (Err(failure()), Err(failure()));
-            note(base, overlay, Found { files, chain, decisions: Box::default(), scope });
+            note(base, Found { files, chain, decisions: Box::default(), scope });
             assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);
             assert_eq!(Arc::weak_count(base), 1, "what another site found goes");
         }

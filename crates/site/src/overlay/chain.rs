@@ -4,11 +4,12 @@ use super::Base;
 use super::files::{self, Files, Stamp};
 use super::looked::{Looked, Looker};
 use super::memory::{Charge, turn};
-use crate::load::Reader;
+use crate::load::{self, Reader};
 use crate::scopes::Scopes;
+use conf::apache::Allowed;
 use conf::{Contexts, Diagnostic, Node, Sources};
 use contract::{
-    Budget, Config, Exchange, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
+    Budget, Config, Directive, Exchange, Loading, LocationName, Scope, SectionId, Selection, Spent,
 };
 use http::Status;
 use journal::clock::Time;
@@ -71,6 +72,8 @@ struct Placed {
     rank: Rank,
     selection: Selection,
     directory: Box<[u8]>,
+    /// What the block may contain; `None` for everything.
+    allowed: Option<Arc<Allowed>>,
 }
 
 /// In Apache conditional blocks override all others, and those inside of them come last. Blocks of the directory come
@@ -88,17 +91,35 @@ struct Rank {
 pub(super) struct Failure {
     pub(super) status: Status,
     pub(super) message: String,
+    /// What else is wrong, where all mistakes are looked for.
+    pub(super) further: Vec<String>,
+}
+
+impl Failure {
+    pub(super) fn new(status: Status, message: String) -> Failure {
+        Failure { status, message, further: Vec::new() }
+    }
 }
 
 /// Reads the files. Their stamps become those of what was read.
-pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<Chain, Failure> {
+pub(super) fn load(base: &Base, files: &mut Files) -> Result<Chain, Failure> {
+    load_to(base, files, None)
+}
+
+/// As [`load`], but a directive that is refused does not end the reading.
+pub(super) fn check(base: &Base, files: &mut Files) -> Result<Chain, Failure> {
+    load_to(base, files, Some(Vec::new()))
+}
+
+fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) -> Result<Chain, Failure> {
     let mut loader = Loader {
-        overlay,
+        kinds: files.overlay.selections,
         reader: reader(base, Config::over(&base.config)),
-        last: overlay.section,
+        last: files.overlay.section,
         selections: Vec::new(),
         notes: Vec::new(),
     };
+    loader.reader.loading.refusals = refusals;
     loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
     let looker = Looker::default();
     loader.reader.loading.look = Some(looker.look(files.root()));
@@ -167,8 +188,7 @@ impl Chain {
         location: Option<&LocationName>,
         decisions: &[bool],
     ) -> Result<(Arc<Scope>, usize), Failure> {
-        let broken =
-            |error: Diagnostic| Failure { status: Status::INTERNAL_SERVER_ERROR, message: error.message };
+        let broken = |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, error.message);
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         reader.loading.look = Some(self.looked.again());
@@ -179,6 +199,7 @@ impl Chain {
         for placed in counting {
             last = reader.config.open(last, Contexts::HTACCESS);
             reader.loading.directory = Some(placed.directory.clone());
+            reader.allowed.clone_from(&placed.allowed);
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
         }
         let scopes = Scopes::new(&reader.config, &base.modules, &base.prefix, &base.logs);
@@ -192,7 +213,8 @@ fn reader(base: &Base, config: Config) -> Reader {
 }
 
 struct Loader {
-    overlay: Overlay,
+    /// The blocks that count for some requests only.
+    kinds: &'static Directive<Selection>,
     reader: Reader,
     last: SectionId,
     selections: Vec<Placed>,
@@ -210,6 +232,7 @@ impl Loader {
             if total > CHAIN_BYTES_MAX {
                 return Err(too_large(&path));
             }
+            self.reader.allowed = files.allowed(&files.list[index]).cloned();
             self.file(&path, text)?;
         }
         Ok(())
@@ -221,20 +244,21 @@ impl Loader {
         let directory: Box<[u8]> = [directory, slash].concat().into();
         self.reader.loading.directory = Some(directory.clone());
         let loaded = conf::apache::parse(path, text);
-        let located = |error: Diagnostic| Failure {
-            status: Status::INTERNAL_SERVER_ERROR,
-            message: shown(&error, &loaded.sources),
-        };
         self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
         let span = loaded.nodes.last().map(|node| node.span);
         let held = span.map(|span| self.reader.loading.hold(size(&loaded.nodes), span));
-        held.transpose().map_err(located)?;
-        let read = self.level(&loaded.nodes, self.last, None, &directory);
+        let read = match held.transpose() {
+            Ok(_) => self.level(&loaded.nodes, self.last, None, &directory),
+            Err(error) => Err(error),
+        };
         let notes = std::mem::take(&mut self.reader.loading.notes).into_iter();
         let room = NOTES_MAX.saturating_sub(self.notes.len());
         self.notes.extend(notes.take(room).map(|note| shown(&note, &loaded.sources)));
-        read.map_err(located)?;
-        loaded.error.clone().map_or(Ok(()), |error| Err(located(error)))
+        let mut errors = self.reader.loading.refusals.as_mut().map(std::mem::take).unwrap_or_default();
+        errors.extend(read.err().or(loaded.error));
+        let mut texts = load::told(errors).into_iter().map(|error| shown(&error, &loaded.sources));
+        let Some(message) = texts.next() else { return Ok(()) };
+        Err(Failure { status: Status::INTERNAL_SERVER_ERROR, message, further: texts.collect() })
     }
 
     /// Reads a level; blocks that count for some requests only are read to see what is wrong with them.
@@ -246,7 +270,7 @@ impl Loader {
         directory: &[u8],
     ) -> Result<(), Diagnostic> {
         self.reader.block(nodes, section, Contexts::HTACCESS)?;
-        let here = self.reader.config.view(section).here(self.overlay.selections);
+        let here = self.reader.config.view(section).here(self.kinds);
         let here: Vec<_> = here.iter().map(|written| (written.value.clone(), written.span)).collect();
         let mut previous = None;
         for (selection, span) in here {
@@ -267,7 +291,15 @@ impl Loader {
             let nodes = Arc::clone(&selection.nodes);
             let trial = self.reader.config.open(section, Contexts::HTACCESS);
             let is_conditional = selection.is_late;
-            self.selections.push(Placed { parent, before, rank, selection, directory: directory.into() });
+            let (directory_of, allowed) = (directory.into(), self.reader.allowed.clone());
+            self.selections.push(Placed {
+                parent,
+                before,
+                rank,
+                selection,
+                directory: directory_of,
+                allowed,
+            });
             let index = self.selections.len() - 1;
             previous = is_conditional.then_some(index);
             // Nesting is bounded by the parser.
@@ -303,12 +335,12 @@ fn no_room(files: &Files, bytes: usize, limit: usize) -> Failure {
     let message = format!(
         "\"{path}\" takes {bytes} bytes of memory when it is compiled, and all such files together take no more than {limit}"
     );
-    Failure { status: Status::INTERNAL_SERVER_ERROR, message }
+    Failure::new(Status::INTERNAL_SERVER_ERROR, message)
 }
 
 fn shown(error: &Diagnostic, sources: &Sources) -> String {
-    let headline = error.headline(sources, "");
-    let message = headline.split_once("] ").map_or(headline.as_str(), |(_, message)| message);
+    let line = error.line(sources, "");
+    let message = line.split_once("] ").map_or(line.as_str(), |(_, message)| message);
     let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{message}{hint}")
 }
@@ -319,7 +351,7 @@ fn read(
     opened: Option<&Arc<std::fs::File>>,
     is_fresh: &mut bool,
 ) -> Result<(Vec<u8>, Stamp), Failure> {
-    let refused = |message: String| Failure { status: Status::FORBIDDEN, message };
+    let refused = |message: String| Failure::new(Status::FORBIDDEN, message);
     let failed = |error: std::io::Error| refused(files::failed(path, &error));
     let mut open = match opened {
         Some(opened) => opened.try_clone().map_err(failed)?,
@@ -357,5 +389,5 @@ fn changed_now(stamp: &Stamp) -> bool {
 
 fn too_large(path: &Path) -> Failure {
     let message = format!("\"{}\" is larger than {FILE_BYTES_MAX} bytes", path.display());
-    Failure { status: Status::INTERNAL_SERVER_ERROR, message }
+    Failure::new(Status::INTERNAL_SERVER_ERROR, message)
 }

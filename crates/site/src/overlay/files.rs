@@ -1,6 +1,7 @@
 //! The files with settings on the way from a root to a file.
 
-use contract::{Exchange, FileStatus, LocationKind, Opener};
+use conf::apache::Allowed;
+use contract::{Exchange, FileStatus, LocationKind, LocationName, Opener, Overlay};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -31,15 +32,19 @@ pub(super) struct Stamp {
 pub(super) struct File {
     /// Where its directory ends in the path of the innermost file.
     directory_end: usize,
+    /// Which of the overlay's names it has.
+    name: usize,
+    /// Which of the overlay's rules counts for it.
+    rule: usize,
     pub(super) stamp: Stamp,
 }
 
 /// The files that lie on one way. Their directories contain each other, so that one path says where all of them are.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
+    pub(super) overlay: Arc<Overlay>,
     /// The path of the innermost file.
     innermost: Vec<u8>,
-    file_name: &'static str,
     /// Where the root ends in that path, without a slash.
     root_end: usize,
     /// The outermost first.
@@ -51,20 +56,26 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// One file in a directory below a root.
-    pub(super) fn one(root: &Path, directory: &Path, file_name: &'static str, stamp: Stamp) -> Files {
+    /// The file in a directory below a root, if there is one that counts by this rule.
+    pub(super) fn of(overlay: &Arc<Overlay>, root: &Path, directory: &Path, rule: usize) -> Option<Files> {
         let end = |path: &Path| {
             let bytes = path.as_os_str().as_bytes();
             bytes.strip_suffix(b"/").unwrap_or(bytes).len()
         };
-        Files {
-            innermost: directory.join(file_name).into_os_string().into_vec(),
-            file_name,
+        if !reads_files(overlay, rule) {
+            return None;
+        }
+        let mut paths = overlay.names.iter().map(|name| directory.join(OsStr::from_bytes(name))).enumerate();
+        let (name, path, stat) =
+            paths.find_map(|(name, path)| rustix::fs::stat(&path).ok().map(|stat| (name, path, stat)))?;
+        Some(Files {
+            overlay: Arc::clone(overlay),
+            innermost: path.into_os_string().into_vec(),
             root_end: end(root),
-            list: vec![File { directory_end: end(directory), stamp }],
+            list: vec![File { directory_end: end(directory), name, rule, stamp: Stamp::of(&stat) }],
             opened: Vec::new(),
             is_fresh: false,
-        }
+        })
     }
 
     /// The path of the innermost file.
@@ -75,7 +86,12 @@ impl Files {
     /// The path of a file.
     pub(super) fn path(&self, file: &File) -> PathBuf {
         let directory = &self.innermost[..file.directory_end];
-        as_path(&[directory, b"/", self.file_name.as_bytes()].concat()).to_path_buf()
+        as_path(&[directory, b"/", &*self.overlay.names[file.name]].concat()).to_path_buf()
+    }
+
+    /// What a file may contain; `None` for everything.
+    pub(super) fn allowed(&self, file: &File) -> Option<&Arc<Allowed>> {
+        self.overlay.rules[file.rule].1.as_ref()
     }
 
     /// The root, without a slash at its end.
@@ -107,14 +123,15 @@ impl Stamp {
     }
 }
 
-/// Looks for the files, one `stat` a directory, and one for the request's own file, which is attached to the exchange. The
-/// error says why all requests are denied.
-pub(super) fn find(exchange: &Exchange, file_name: &'static str) -> Result<Files, String> {
+/// Looks for the files, one `stat` for each directory and name, and one for the request's own file, which is attached to
+/// the exchange. The error says why all requests are denied.
+pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Files, String> {
     let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
     let root_end = start(exchange, &path);
     let (mut list, mut opened) = (Vec::with_capacity(USUAL_COUNT), Vec::new());
-    let mut file = Vec::with_capacity(path.len() + 1 + file_name.len());
+    let name_length = overlay.names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let mut file = Vec::with_capacity(path.len() + 1 + name_length);
     file.extend_from_slice(&path[..root_end]);
     let (own, is_no_directory) = own_file(exchange, path);
     let end = if is_no_directory { last_slash(&own.path) } else { own.path.len() };
@@ -130,14 +147,16 @@ pub(super) fn find(exchange: &Exchange, file_name: &'static str) -> Result<Files
             file.extend_from_slice(segment);
         }
         let directory_end = file.len();
-        file.push(b'/');
-        file.extend_from_slice(file_name.as_bytes());
-        match look(exchange, &file) {
-            Ok((stat, open)) => {
-                list.push(File { directory_end, stamp: Stamp::of(&stat) });
+        let rule = rule(exchange, overlay, &file[root_end..]);
+        if !reads_files(overlay, rule) {
+            continue;
+        }
+        match first(exchange, overlay, &mut file) {
+            Ok(Some((name, stat, open))) => {
+                list.push(File { directory_end, name, rule, stamp: Stamp::of(&stat) });
                 opened.extend(open.map(Arc::new));
             }
-            Err(Errno::NOENT) => {}
+            Ok(None) => {}
             // Not a directory but the file, with its own path behind it at most; or one behind a link.
             Err(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &file[..directory_end]) => {
                 break;
@@ -149,9 +168,52 @@ pub(super) fn find(exchange: &Exchange, file_name: &'static str) -> Result<Files
     if let Some(last) = list.last() {
         file.truncate(last.directory_end);
         file.push(b'/');
-        file.extend_from_slice(file_name.as_bytes());
+        file.extend_from_slice(&overlay.names[last.name]);
     }
-    Ok(Files { innermost: file, file_name, root_end, list, opened, is_fresh: false })
+    let overlay = Arc::clone(overlay);
+    Ok(Files { overlay, innermost: file, root_end, list, opened, is_fresh: false })
+}
+
+/// The rule of a directory on the way to a request's file.
+fn rule(exchange: &Exchange, overlay: &Overlay, below_root: &[u8]) -> usize {
+    match &exchange.scope.policy.root.alias {
+        _ if overlay.rules.len() == 1 => 0,
+        // The URI of the directory is not known.
+        Some(name) if name.kind == LocationKind::Regex => 0,
+        alias => rule_of(overlay, alias.as_ref(), below_root),
+    }
+}
+
+/// The rule of the directory with this path below the root of a location.
+pub(super) fn rule_of(overlay: &Overlay, alias: Option<&LocationName>, below_root: &[u8]) -> usize {
+    let alias = alias.map_or(&b""[..], |name| name.text.strip_suffix(b"/").unwrap_or(&name.text));
+    let uri = [alias, below_root, b"/"].concat();
+    overlay.rules.iter().position(|(start, _)| uri.starts_with(start)).unwrap_or(0)
+}
+
+/// Whether the files of a directory count at all.
+fn reads_files(overlay: &Overlay, rule: usize) -> bool {
+    overlay.rules[rule].1.as_ref().is_none_or(|allowed| allowed.reads_files())
+}
+
+/// The first of the names that is in the directory with this path. A name is added to the path, also that of a failure.
+fn first(
+    exchange: &Exchange,
+    overlay: &Overlay,
+    path: &mut Vec<u8>,
+) -> Result<Option<(usize, Stat, Option<fs::File>)>, Errno> {
+    let directory_end = path.len();
+    for (index, name) in overlay.names.iter().enumerate() {
+        path.truncate(directory_end);
+        path.push(b'/');
+        path.extend_from_slice(name);
+        match look(exchange, path) {
+            Ok((stat, open)) => return Ok(Some((index, stat, open))),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// The path of a request, and whether it is not that of a directory, so that there are no settings below it. What is

@@ -3,7 +3,7 @@
 use super::Base;
 use super::chain::{self, Chain, Failure};
 use super::files::{File, Files};
-use contract::{Overlay, Scope, SectionId};
+use contract::{Scope, SectionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,25 +45,25 @@ struct Kept {
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 static COMPILING: Mutex<()> = Mutex::new(());
 
-pub(super) fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
+pub(super) fn key(base: &Arc<Base>, files: &Files) -> Option<Key> {
     let is_there = !files.list.is_empty();
-    is_there.then(|| (Arc::as_ptr(base).addr(), overlay.section, files.innermost().into()))
+    is_there.then(|| (Arc::as_ptr(base).addr(), files.overlay.section, files.innermost().into()))
 }
 
 /// The files, compiled: what is kept, or else what they are now. This may take long, and is no work for an event loop.
-pub(super) fn load(base: &Arc<Base>, overlay: Overlay, files: &mut Files) -> Result<Arc<Chain>, Failure> {
+pub(super) fn load(base: &Arc<Base>, files: &mut Files) -> Result<Arc<Chain>, Failure> {
     let is_large = files.bytes() >= LARGE_BYTES;
     let _turn = is_large.then(|| lock(&COMPILING));
-    if let Some(chain) = find(base, overlay, files) {
+    if let Some(chain) = find(base, files) {
         return Ok(chain);
     }
-    let loaded = chain::load(base, overlay, files).map(Arc::new);
+    let loaded = chain::load(base, files).map(Arc::new);
     if loaded.is_err() && is_large {
         net::process::release_memory();
     }
     let chain = loaded?;
     if !files.is_fresh {
-        keep(base, overlay, files, &chain);
+        keep(base, files, &chain);
     }
     Ok(chain)
 }
@@ -99,8 +99,8 @@ pub(super) fn forget() {
     drop(past);
 }
 
-fn find(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Arc<Chain>> {
-    let key = key(base, overlay, files)?;
+fn find(base: &Arc<Base>, files: &Files) -> Option<Arc<Chain>> {
+    let key = key(base, files)?;
     let kept = lock(&KEPT);
     let entry = kept.as_ref()?.entries.get(&key).filter(|entry| entry.list == files.list)?;
     let chain = Arc::clone(&entry.chain);
@@ -109,8 +109,8 @@ fn find(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Arc<Chain>>
     chain.looked.holds(files, None).unwrap_or(false).then_some(chain)
 }
 
-fn keep(base: &Arc<Base>, overlay: Overlay, files: &Files, chain: &Arc<Chain>) {
-    let Some(key) = key(base, overlay, files) else { return };
+fn keep(base: &Arc<Base>, files: &Files, chain: &Arc<Chain>) {
+    let Some(key) = key(base, files) else { return };
     let (list, scopes, bytes) = (files.list.clone(), HashMap::new(), chain.bytes());
     let entry = Entry { list, chain: Arc::clone(chain), scopes, bytes };
     let (past, removed) = {

@@ -2,10 +2,11 @@
 
 use super::Base;
 use super::chain;
-use super::files::{Files, Stamp};
+use super::files::{self, Files};
 use contract::{LocationName, Overlay, Root};
 use std::collections::VecDeque;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,15 +21,29 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// A root below which `.htaccess` files count.
 #[derive(Clone)]
 pub(crate) struct ServedRoot {
-    pub overlay: Overlay,
+    pub overlay: Arc<Overlay>,
     pub location: Option<LocationName>,
+    alias: Option<LocationName>,
     /// None where the directory depends on the request.
     pub directory: Option<PathBuf>,
 }
 
 impl ServedRoot {
-    pub(crate) fn new(overlay: Overlay, location: Option<LocationName>, root: &Root) -> ServedRoot {
-        ServedRoot { overlay, location, directory: root.fixed_directory() }
+    pub(crate) fn new(overlay: Arc<Overlay>, location: Option<LocationName>, root: &Root) -> ServedRoot {
+        ServedRoot { overlay, location, alias: root.alias.clone(), directory: root.fixed_directory() }
+    }
+
+    /// Whether files below the same directory count in the same way.
+    pub(crate) fn has_same_settings(&self, other: &ServedRoot) -> bool {
+        self.overlay.names == other.overlay.names && self.overlay.rules == other.overlay.rules
+    }
+
+    /// Which rule counts for a directory below the root.
+    fn rule(&self, directory: &Path) -> usize {
+        let root = self.directory.as_deref().unwrap_or(directory);
+        let below = directory.strip_prefix(root).unwrap_or(Path::new("")).as_os_str().as_bytes();
+        let slash: &[u8] = if below.is_empty() { b"" } else { b"/" };
+        files::rule_of(&self.overlay, self.alias.as_ref(), &[slash, below].concat())
     }
 }
 
@@ -70,12 +85,12 @@ pub struct Problem {
     pub status: Option<u16>,
 }
 
-/// Reads all files below the roots.
+/// Reads all files below the roots. Those of one directory follow each other.
 pub(crate) fn survey(base: &Arc<Base>, roots: &[ServedRoot]) -> Survey {
     let mut survey = Survey::default();
-    for root in roots {
-        match &root.directory {
-            Some(directory) => survey.walk(base, root, directory),
+    for same in roots.chunk_by(|one, other| one.directory == other.directory) {
+        match &same[0].directory {
+            Some(directory) => survey.walk(base, same, directory),
             None => survey.unknown_roots += 1,
         }
     }
@@ -84,7 +99,7 @@ pub(crate) fn survey(base: &Arc<Base>, roots: &[ServedRoot]) -> Survey {
 
 impl Survey {
     /// Goes through a directory and those in it, the outer ones first. Symbolic links to directories are not followed.
-    fn walk(&mut self, base: &Arc<Base>, root: &ServedRoot, directory: &Path) {
+    fn walk(&mut self, base: &Arc<Base>, roots: &[ServedRoot], directory: &Path) {
         let mut waiting = VecDeque::from([(directory.to_path_buf(), 0)]);
         while let Some((directory, depth)) = waiting.pop_front() {
             if self.directories == DIRECTORIES_MAX {
@@ -92,7 +107,7 @@ impl Survey {
                 return;
             }
             self.directories += 1;
-            self.look(base, root, &directory);
+            self.look(base, roots, &directory);
             let Ok(entries) = fs::read_dir(&directory) else { continue };
             let is_directory =
                 |entry: &fs::DirEntry| entry.file_type().is_ok_and(|file_type| file_type.is_dir());
@@ -107,19 +122,23 @@ impl Survey {
         }
     }
 
-    fn look(&mut self, base: &Arc<Base>, root: &ServedRoot, directory: &Path) {
-        let path = directory.join(root.overlay.file_name);
-        let Ok(stat) = rustix::fs::stat(&path) else { return };
-        let length = u64::try_from(stat.st_size).unwrap_or(0);
+    /// Looks at a directory below the root of these locations. The one with the longest prefix counts.
+    fn look(&mut self, base: &Arc<Base>, roots: &[ServedRoot], directory: &Path) {
+        let rules = roots.iter().map(|root| (root, root.rule(directory))).rev();
+        let Some((root, rule)) = rules.max_by_key(|(root, rule)| root.overlay.rules[*rule].0.len()) else {
+            return;
+        };
+        let top = root.directory.as_deref().unwrap_or(directory);
+        let Some(mut files) = Files::of(&root.overlay, top, directory, rule) else { return };
+        let path = files.path(&files.list[0]);
+        let length = files.bytes();
         if self.files == FILES_MAX || self.bytes.saturating_add(length) > BYTES_MAX {
             self.is_cut = true;
             return;
         }
         self.files += 1;
         self.bytes += length;
-        let top = root.directory.as_deref().unwrap_or(directory);
-        let mut files = Files::one(top, directory, root.overlay.file_name, Stamp::of(&stat));
-        let loaded = chain::load(base, root.overlay, &mut files);
+        let loaded = chain::check(base, &mut files);
         let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
         self.problems.extend(notes.into_iter().map(|text| Problem {
             path: path.clone(),
@@ -134,8 +153,9 @@ impl Survey {
         match compiled {
             Ok(does) => self.found.push(Found { path, does }),
             Err(failure) => {
-                let (text, status) = (failure.message, Some(failure.status.0));
-                self.problems.push(Problem { path, text, status });
+                let texts = std::iter::once(failure.message).chain(failure.further);
+                let status = Some(failure.status.0);
+                self.problems.extend(texts.map(|text| Problem { path: path.clone(), text, status }));
             }
         }
     }

@@ -248,12 +248,8 @@ fn shared(view: &View<'_>) -> Result<Arc<SharedBytes>, Diagnostic> {
 pub fn plan(config: &Config) -> Result<Option<(Plan, Arc<SharedBytes>)>, Diagnostic> {
     let mut plan = Plan::default();
     let mut answers = None;
-    let within = |section, context| {
-        let children = config.children(section).iter().copied();
-        children.filter(move |&child| config.context(child) == context)
-    };
-    for server in within(Config::MAIN, Contexts::HTTP).flat_map(|http| within(http, Contexts::SERVER)) {
-        let view = config.view(server);
+    let http = config.view(Config::MAIN).inner().filter(|level| level.context() == Contexts::HTTP);
+    for view in http.flat_map(|http| http.inner()).filter(|level| level.context() == Contexts::SERVER) {
         let written = view.all(&ssl::SSL_CERTIFICATE);
         let marked =
             written.iter().filter_map(|written| Some((issued::of(&written.value.source)?, written.span)));
