@@ -110,12 +110,13 @@ impl Tunnelling {
             with_room(|room| (self.poll_up(cx, flow, end, room), self.poll_down(cx, flow, end, room)));
         let (Ok(up), Ok(down)) = (up, down) else { return Poll::Ready(()) };
         self.held.set(self.up.rest.capacity() + self.down.rest.capacity());
-        if up || down {
+        let has_moved = up || down;
+        if has_moved {
             self.moved_ms = Time::now().uptime_ms;
         }
         match end.timer() {
-            Some(timer) => self.poll_silence(cx, timer),
-            None => Poll::Pending,
+            Some(timer) if !has_moved || !timer.is_awaited() => self.poll_silence(cx, timer),
+            _ => Poll::Pending,
         }
     }
 

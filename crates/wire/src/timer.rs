@@ -268,6 +268,12 @@ impl Timer {
         entry.waker = None;
     }
 
+    /// Whether a task waits for the timer, which was not due when the wheel looked last.
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.timers.wheel.borrow().entries[self.index].waker.is_some()
+    }
+
     /// Ready when the timer is due; else the task is woken then, or by [`Timers::wake_all`].
     #[inline]
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
