@@ -227,7 +227,7 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = folder.path().join("long.toml");
     let (kept, _) = EXPERIMENT.split_once("[[loads]]\nid = \"idle\"").unwrap();
-    fs::write(&experiment, kept.replace("SECONDS", "0.05")).unwrap();
+    fs::write(&experiment, kept.replace("SECONDS", "0.2")).unwrap();
     fs::create_dir(folder.path().join("out")).unwrap();
     let lab = env!("CARGO_BIN_EXE_fulmar-lab");
     let run = format!("{lab} run long --only reference-epoll --turns 12 --experiment long.toml --out out");
@@ -249,7 +249,8 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
     assert!(said.contains("No space left on device") && said.contains("code 1\n"), "{said}");
     assert!(said.contains("The disk is full. All runs that were measured before are kept."), "{said}");
     let blocks = block::read(&folder.path().join(block::FILE)).unwrap();
-    let measured = blocks.iter().filter(|block| block.failure.is_none());
+    // Turns that began on a busy machine are made up for by later ones.
+    let measured = blocks.iter().filter(|block| block.failure.is_none() && block.turn < 12);
     let turns: std::collections::BTreeSet<(String, u32)> =
         measured.map(|block| (block.cell.contender.clone(), block.turn)).collect();
     assert_eq!(turns.len(), 24, "twelve of the server and of its twin: {turns:?}");
