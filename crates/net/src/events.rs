@@ -29,6 +29,28 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 thread_local! {
     /// The events of the connections that this thread opens.
     static CURRENT: RefCell<Weak<Events>> = const { RefCell::new(Weak::new()) };
+    /// How often this thread took events, or bytes of a connection, from the kernel.
+    static MOMENT: Cell<u64> = const { Cell::new(0) };
+    /// The moment when it took events last.
+    static EVENTS_TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A number that grows whenever this thread takes events, or bytes of a connection, from the kernel. All bytes that it has
+/// read arrived before this moment.
+pub fn moment() -> u64 {
+    MOMENT.get()
+}
+
+/// The [`moment`] when this thread took events last. What a connection had reported
+/// ([`Stream::had_reported`](crate::Stream::had_reported)) arrived before.
+pub fn events_moment() -> u64 {
+    EVENTS_TAKEN.get()
+}
+
+/// Begins a new moment.
+pub(crate) fn take_moment() -> u64 {
+    MOMENT.set(MOMENT.get().wrapping_add(1));
+    MOMENT.get()
 }
 
 /// The events of the connections of one thread.
@@ -85,11 +107,13 @@ impl State {
     /// The peer sends no more, which is there to be read until it was.
     const ENDED: u8 = 2;
     const WRITABLE: u8 = 4;
+    /// The kernel reported something to read, and nothing was read since.
+    const UNREAD: u8 = 8;
 
     fn of(flags: EventFlags) -> State {
         let mut state = 0;
         if flags.contains(EventFlags::IN) {
-            state |= State::READABLE;
+            state |= State::READABLE | State::UNREAD;
         }
         if flags.contains(EventFlags::OUT) {
             state |= State::WRITABLE;
@@ -111,7 +135,7 @@ const WRITABLE: State = State(State::WRITABLE);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Wanted {
-    Read = State::READABLE | State::ENDED,
+    Read = State::READABLE | State::UNREAD | State::ENDED,
     Write = State::WRITABLE,
     /// That the peer sends no more.
     End = State::ENDED,
@@ -188,6 +212,7 @@ impl Events {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        EVENTS_TAKEN.set(take_moment());
         for event in taken.iter() {
             self.note(event.data.u64(), State::of(event.flags));
         }
@@ -282,12 +307,16 @@ impl Events {
         Poll::Pending
     }
 
-    fn is_known(&self, index: u32, wanted: Wanted) -> bool {
-        self.places.borrow().all[index as usize].state.0 & wanted.flags() != 0
+    /// Gives what was known before.
+    fn forget(&self, index: u32, flags: u8) -> State {
+        let state = &mut self.places.borrow_mut().all[index as usize].state;
+        let before = *state;
+        state.0 &= !flags;
+        before
     }
 
-    fn forget(&self, index: u32, flags: u8) {
-        self.places.borrow_mut().all[index as usize].state.0 &= !flags;
+    fn is_known(&self, index: u32, wanted: Wanted) -> bool {
+        self.places.borrow().all[index as usize].state.0 & wanted.flags() != 0
     }
 
     /// Takes note that a descriptor cannot be written to.
@@ -394,7 +423,7 @@ impl Registration {
     pub(crate) fn blocked(&self, descriptor: BorrowedFd<'_>, wanted: Wanted) -> io::Result<()> {
         match (self.stage.get(), wanted) {
             (Stage::Placed(index), Wanted::Write) => self.events.block_writes(index, descriptor)?,
-            (Stage::Placed(index), _) => self.events.forget(index, wanted.flags()),
+            (Stage::Placed(index), _) => _ = self.events.forget(index, wanted.flags()),
             (Stage::Untried | Stage::Emptied, Wanted::Write) => {
                 self.place(descriptor, State::default())?;
             }
@@ -405,11 +434,18 @@ impl Registration {
         Ok(())
     }
 
-    /// Takes note that all was read that there was.
-    pub(crate) fn emptied(&self) {
+    /// Takes note of a read, which may have taken all that there was. Gives whether the kernel had reported something to
+    /// read, and nothing was read since.
+    pub(crate) fn was_read(&self, is_emptied: bool) -> bool {
+        let forgotten = if is_emptied { State::READABLE | State::UNREAD } else { State::UNREAD };
         match self.stage.get() {
-            Stage::Placed(index) => self.events.forget(index, State::READABLE),
-            Stage::Untried | Stage::Emptied => self.stage.set(Stage::Emptied),
+            Stage::Placed(index) => self.events.forget(index, forgotten).0 & State::UNREAD != 0,
+            Stage::Untried | Stage::Emptied => {
+                if is_emptied {
+                    self.stage.set(Stage::Emptied);
+                }
+                false
+            }
         }
     }
 
@@ -502,11 +538,11 @@ mod tests {
             theirs.write_all(b"x").unwrap();
             until(&ours, &registration, Wanted::Read).await;
             assert_eq!(ours.read(&mut [0; 9]).unwrap(), 1);
-            registration.emptied();
+            registration.was_read(true);
             assert!(!is_ready(&ours, &registration, Wanted::Read).await, "all was read");
             drop(theirs);
             until(&ours, &registration, Wanted::Read).await;
-            registration.emptied();
+            registration.was_read(true);
             until(&ours, &registration, Wanted::Read).await;
             assert_eq!(ours.read(&mut [0; 9]).unwrap(), 0, "the end is there until it was read");
         });
@@ -520,7 +556,7 @@ mod tests {
             let registration = Registration::new(&events);
             assert!(is_ready(&ours, &registration, Wanted::Read).await, "that is to be tried");
             theirs.write_all(b"x").unwrap();
-            registration.emptied();
+            registration.was_read(true);
             assert!(is_ready(&ours, &registration, Wanted::Write).await);
             assert!(events.places.borrow().all.is_empty());
             until(&ours, &registration, Wanted::Read).await;
@@ -625,7 +661,7 @@ mod tests {
                     assert_eq!(wakes.0.load(Ordering::Relaxed), round, "it did not read what it knows of");
                 }
                 assert_eq!(ours.read(&mut [0; 9]).unwrap(), 2);
-                registration.emptied();
+                registration.was_read(true);
             }
             drop(registration);
             drop(waker);

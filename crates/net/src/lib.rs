@@ -41,7 +41,7 @@ pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
 pub use datagram::{Datagrams, Questions};
 pub use errno::system_message;
-pub use events::Events;
+pub use events::{Events, events_moment, moment};
 pub use listener::Listener;
 pub use pipe::{is_pipe, read_pipe};
 pub use shared_bytes::SharedBytes;

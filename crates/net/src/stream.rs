@@ -17,7 +17,7 @@ use socket2::SockRef;
 
 use crate::address::SocketAddress;
 use crate::bound::set_option;
-use crate::events::{Events, Registration, Wanted};
+use crate::events::{Events, Registration, Wanted, take_moment};
 
 /// A connected, non-blocking stream.
 ///
@@ -27,6 +27,7 @@ pub struct Stream {
     socket: OwnedFd,
     registration: Registration,
     delay: Cell<Delay>,
+    had_reported: Cell<bool>,
 }
 
 /// Whether the kernel delays small writes (Nagle's algorithm). It never delays the first one: a connection on which a request
@@ -77,7 +78,8 @@ impl ConnectOptions {
 impl Stream {
     /// A stream that is among these events when it has to be waited for.
     pub(crate) fn new(socket: OwnedFd, events: &Rc<Events>) -> Stream {
-        Stream { socket, registration: Registration::new(events), delay: Cell::new(Delay::Settled) }
+        let registration = Registration::new(events);
+        Stream { socket, registration, delay: Cell::new(Delay::Settled), had_reported: Cell::new(false) }
     }
 
     /// Begins to connect to an address, on the event loop of this thread. Small writes are sent at once (TCP_NODELAY).
@@ -108,7 +110,7 @@ impl Stream {
             stream.registration.blocked(stream.socket.as_fd(), Wanted::Write)?;
         } else {
             connected?;
-            stream.registration.emptied();
+            stream.registration.was_read(true);
         }
         Ok(stream)
     }
@@ -146,9 +148,7 @@ impl Stream {
             is_filled = count == room.len();
             Ok(count)
         }))?;
-        if count > 0 && !is_filled {
-            self.registration.emptied();
-        }
+        self.was_read(count, is_filled);
         Poll::Ready(Ok(count))
     }
 
@@ -157,10 +157,20 @@ impl Stream {
         let count = ready!(self.poll_call(cx, Wanted::Read, |socket| {
             Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?.0)
         }))?;
-        if count > 0 && count < buffer.len() {
-            self.registration.emptied();
-        }
+        self.was_read(count, count == buffer.len());
         Poll::Ready(Ok(count))
+    }
+
+    /// Takes note of a read. There may be more where the room was filled; the end can be read again.
+    fn was_read(&self, count: usize, is_filled: bool) {
+        take_moment();
+        self.had_reported.set(self.registration.was_read(count > 0 && !is_filled));
+    }
+
+    /// Whether the kernel had reported something to read before the last read, and nothing was read in between: the first
+    /// byte of the last read arrived before this thread last took events ([`events_moment`](crate::events_moment)).
+    pub fn had_reported(&self) -> bool {
+        self.had_reported.get()
     }
 
     /// Looks at what is there without taking it, and returns its length in bytes; 0 at the end.
@@ -439,6 +449,26 @@ mod tests {
             peer.write_all(b"again").unwrap();
             assert_eq!(end.until(|client, cx| client.poll_peek(cx, &mut [0; 9])).await.unwrap(), 5);
             assert!(end.client.may_have_more(), "it was only looked at");
+        });
+    }
+
+    #[test]
+    fn what_was_reported_arrived_before_the_events_were_taken() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.write_all(b"first").unwrap();
+            assert_eq!(end.read_some().await, b"first");
+            assert!(!end.client.had_reported(), "no event says when it arrived");
+            let before = crate::moment();
+            peer.write_all(b"question").unwrap();
+            end.until(|client, cx| client.poll_stirred(cx).map(Ok)).await.unwrap();
+            let events = crate::events_moment();
+            assert!(events > before && crate::moment() == events);
+            assert_eq!(end.until(|client, cx| client.poll_peek(cx, &mut [0; 9])).await.unwrap(), 8);
+            assert_eq!(end.until(|client, cx| client.poll_read(cx, &mut [0; 4])).await.unwrap(), 4);
+            assert!(end.client.had_reported() && crate::moment() > events);
+            assert_eq!(end.read_some().await, b"tion");
+            assert!(!end.client.had_reported(), "it may have arrived in between");
         });
     }
 

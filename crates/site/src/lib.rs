@@ -30,7 +30,7 @@ pub use encryption::Encryption;
 pub use hosts::Hosts;
 pub use load::{Loaded, Options, Reader, load};
 pub use locations::{Location, Locations};
-pub use overlay::{FoundFile, Problem, Survey, forget, without_settings};
+pub use overlay::{FoundFile, Problem, SharedLooks, Survey, forget, without_settings};
 pub use protocols::Protocols;
 pub use scopes::Scopes;
 pub use server::Server;

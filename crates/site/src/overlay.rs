@@ -6,6 +6,7 @@ mod chain;
 mod files;
 mod looked;
 mod memory;
+mod seen;
 mod store;
 mod survey;
 
@@ -17,8 +18,10 @@ use files::Files;
 use http::Status;
 use journal::{Level, LogFiles};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
+pub use seen::SharedLooks;
 pub use survey::{Found as FoundFile, Problem, Survey};
 pub(crate) use survey::{ServedRoot, survey};
 
@@ -59,7 +62,7 @@ struct Found {
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
-        let mut files = match files::find(exchange, overlay) {
+        let files = match files::find(exchange, overlay) {
             Ok(files) if files.list.is_empty() => return Step::Next,
             Ok(files) => files,
             Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),
@@ -70,9 +73,12 @@ impl Handler for Choose {
             Lookup::Spent => refuse_spent(exchange),
             Lookup::Scope(scope) => take(exchange, scope),
             Lookup::Failure(failure) => refuse(exchange, &failure),
-            Lookup::Uncompiled(chain, decisions) => self.compile(exchange, Read { files, chain }, decisions),
+            Lookup::Uncompiled(chain, decisions) => {
+                let files = Rc::unwrap_or_clone(files);
+                self.compile(exchange, Read { files, chain }, decisions)
+            }
             Lookup::Unknown => {
-                let base = Arc::clone(&self.base);
+                let (base, mut files) = (Arc::clone(&self.base), Rc::unwrap_or_clone(files));
                 Step::Await(Work::Job(Box::new(move || {
                     let chain = store::load(&base, &mut files);
                     Box::new(Loaded { files, chain })
@@ -134,6 +140,7 @@ impl Choose {
 /// Forgets what is kept for the site that served until now, on this thread.
 pub fn forget() {
     cache::forget();
+    seen::forget();
 }
 
 /// The scope of a request: what another thread compiled, or else compiled here.

@@ -177,6 +177,12 @@ impl Transport {
         }
     }
 
+    /// Whether the first byte of the last read is known to have arrived before this thread last took events
+    /// ([`net::events_moment`]). It is unknown of an encrypted stream.
+    pub fn had_reported(&self) -> bool {
+        matches!(self, Transport::Plain(stream) if stream.had_reported())
+    }
+
     /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
     /// in front.
     #[inline]

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
 use tests::application::{Application, answer};
 use tests::binary::Server;
+use tests::client::Client;
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -33,6 +35,41 @@ fn an_edit_counts_at_the_next_request() {
     }
     fs::remove_file(site.root().join(".htaccess")).unwrap();
     assert_eq!(version(), None);
+    running.stop();
+}
+
+/// Requests that wait for the same turn of a thread share what it sees of files, and see an edit that came before.
+#[test]
+fn an_edit_counts_on_kept_connections() {
+    let site = site(&[(".htaccess", "Header set X-Version 0\n"), ("sub/b.txt", "b")]);
+    let running = site.start(Server::Fulmar);
+    let worker = Running::children(running.pid())[0];
+    let mut clients: Vec<_> = (0..8).map(|_| running.connect()).collect();
+    let version = |client: &mut Client| {
+        let answer = client.response("GET").expect("an answer");
+        answer.field("X-Version").map(str::to_owned)
+    };
+    let requests: [&[u8]; 2] =
+        [b"GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /sub/b.txt HTTP/1.1\r\nHost: a\r\n\r\n"];
+    for number in 0..100 {
+        let expected = Some((number % 10).to_string());
+        fs::write(site.root().join(".htaccess"), format!("Header set X-Version {}\n", number % 10)).unwrap();
+        if number % 10 == 9 {
+            // Old enough to be kept.
+            wait::until(Duration::from_millis(80), || false);
+        }
+        kill_process(worker, Signal::STOP).unwrap();
+        for (at, client) in clients.iter_mut().enumerate() {
+            assert!(client.send(requests[at % 2]));
+        }
+        kill_process(worker, Signal::CONT).unwrap();
+        for client in &mut clients {
+            assert_eq!(version(client), expected, "together");
+        }
+        fs::write(site.root().join(".htaccess"), "Header set X-Version next\n").unwrap();
+        assert!(clients[0].send(requests[0]));
+        assert_eq!(version(&mut clients[0]).as_deref(), Some("next"), "alone");
+    }
     running.stop();
 }
 

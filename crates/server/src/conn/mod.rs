@@ -120,6 +120,8 @@ pub(crate) struct ClientConnection {
     started: Option<Time>,
     /// How many bytes the head of the request has.
     head_length: usize,
+    /// Whether the first byte of the request is known to have arrived when the thread last took events.
+    precedes_events: bool,
     /// Whether the request was there before the one before it was answered.
     pipelined: bool,
     /// Whether the next request is waited for. A pipelined request is not: it is there already.
@@ -196,6 +198,7 @@ impl ConnectionTask {
             output: Buffer::default(),
             started: None,
             head_length: 0,
+            precedes_events: false,
             pipelined: false,
             waits: true,
             waits_since_ms: Time::now().uptime_ms,
@@ -482,7 +485,16 @@ impl ClientConnection {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
         // A head that comes in parts takes no further memory as long as there is some left.
         let least = if self.input.is_empty() { READ_SIZE } else { READ_SIZE / 4 };
-        self.stream.poll_read_into(cx, &mut self.input, least)
+        let was_empty = self.input.is_empty();
+        let count = ready!(self.stream.poll_read_into(cx, &mut self.input, least))?;
+        if self.started.is_none() {
+            // Neither what comes before the first request, such as a header of the PROXY protocol, nor an empty line
+            // belongs to the request.
+            let begins = was_empty && !matches!(self.input.bytes().first(), Some(b'\r' | b'\n'));
+            let is_first = self.info.requests.get() == 0;
+            self.precedes_events = begins && !is_first && self.stream.had_reported();
+        }
+        Poll::Ready(Ok(count))
     }
 
     /// Whether the handshake chose HTTP/2.
@@ -601,7 +613,7 @@ impl ClientConnection {
     /// Makes ready for the next request.
     fn prepare_next(&mut self, policy: &Policy) {
         self.started = None;
-        (self.waits, self.closes_if_idle) = (false, false);
+        (self.precedes_events, self.waits, self.closes_if_idle) = (false, false, false);
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
@@ -630,7 +642,8 @@ fn answer(
         None => exchange::start_request(&client, &mut pooled),
         Some(error) => exchange::start_broken(&client, &mut pooled, error),
     }
-    let body = match pooled.advance(client.is_leaving()) {
+    let arrived = if client.precedes_events { net::events_moment() } else { net::moment() };
+    let body = match pooled.advance(client.is_leaving(), arrived) {
         Progress::Respond(body) => body,
         other => return Turn::Serve(Serving::new(client, pooled, other)),
     };
@@ -691,7 +704,9 @@ fn peer_of(address: &SocketAddress) -> Peer {
 }
 
 impl PooledRequest {
-    fn advance(&mut self, draining: bool) -> Progress {
+    /// Runs handlers until the request has to wait. `arrived` is a moment before which its first byte had arrived.
+    fn advance(&mut self, draining: bool, arrived: u64) -> Progress {
+        let _shared = site::SharedLooks::begin(arrived);
         let flow = &mut self.request.flow;
         flow.exchange.wire.keep_alive = self.message.framing.keep_alive && !draining;
         match self.message.refused {

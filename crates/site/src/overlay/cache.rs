@@ -5,8 +5,8 @@ use super::files::{File, Files};
 use super::store::{self, SCOPES_MAX};
 use super::{Base, Found};
 use contract::{Budget, Exchange, Scope, SectionId, Spent};
+use http::hash::KeyedMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 /// Directories that a thread knows; when there are more, it starts over.
@@ -30,7 +30,7 @@ struct Entries {
     /// Keeps the address that is part of the level from becoming another's.
     base: Weak<Base>,
     /// By the paths of the innermost files.
-    by_path: HashMap<Box<[u8]>, Entry>,
+    by_path: KeyedMap<Box<[u8]>, Entry>,
 }
 
 struct Entry {
@@ -48,7 +48,7 @@ impl Entry {
 }
 
 thread_local! {
-    static ENTRIES: RefCell<HashMap<Level, Entries>> = RefCell::default();
+    static ENTRIES: RefCell<KeyedMap<Level, Entries>> = RefCell::default();
 }
 
 pub(super) fn look_up(base: &Arc<Base>, files: &Files, exchange: &Exchange, budget: &Budget) -> Lookup {
@@ -96,7 +96,7 @@ pub(super) fn note(base: &Arc<Base>, found: Found) {
         if is_full && !is_known {
             levels.clear();
         }
-        let empty = || Entries { base: Arc::downgrade(base), by_path: HashMap::new() };
+        let empty = || Entries { base: Arc::downgrade(base), by_path: KeyedMap::default() };
         let entries = &mut levels.entry(level).or_insert_with(empty).by_path;
         // Which sections count, and with them a mistake, may depend on files that are there at the next request.
         let may_change = scope.is_err() && chain.as_ref().is_ok_and(|chain| !chain.looked.is_empty());

@@ -3,7 +3,7 @@
 use super::Base;
 use super::files::{self, Files, Stamp};
 use super::looked::{Looked, Looker};
-use super::memory::{Charge, turn};
+use super::memory::Charge;
 use crate::load::{self, Reader};
 use crate::scopes::Scopes;
 use conf::apache::Allowed;
@@ -135,7 +135,7 @@ fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) ->
         files.is_fresh = true;
         no_room(files, bytes, limit)
     })?;
-    let used = AtomicU64::new(turn());
+    let used = AtomicU64::new(Time::now().uptime_ms);
     let counts = reader.counts.into_iter().collect();
     Ok(Chain { config: Arc::new(reader.config), last, selections, notes, counts, looked, charge, used })
 }
@@ -171,12 +171,15 @@ impl Chain {
         self.charge.bytes()
     }
 
-    /// Notes that this is used.
+    /// Notes that this is used. Threads share the note, so that it is written once in a millisecond.
     pub(super) fn touch(&self) {
-        self.used.store(turn(), Ordering::Relaxed);
+        let now = Time::now().uptime_ms;
+        if self.used.load(Ordering::Relaxed) != now {
+            self.used.store(now, Ordering::Relaxed);
+        }
     }
 
-    /// When this was used last.
+    /// When this was used last, in milliseconds of uptime.
     pub(super) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }

@@ -1,5 +1,6 @@
 //! The files with settings on the way from a root to a file.
 
+use super::seen::{self, Way};
 use conf::apache::Allowed;
 use contract::{Exchange, FileStatus, LocationKind, LocationName, Opener, Overlay};
 use rustix::fs::Stat;
@@ -99,6 +100,27 @@ impl Files {
         self.innermost.get(..self.root_end).unwrap_or_default()
     }
 
+    /// The files of the directories down to the one whose path ends there.
+    pub(super) fn down_to(&self, directory_end: usize) -> Files {
+        let list = self.list.iter().copied().filter(|file| file.directory_end <= directory_end).collect();
+        Files { list, ..self.clone() }.named_by_last()
+    }
+
+    /// Makes the path of the last file that of the innermost one.
+    fn named_by_last(mut self) -> Files {
+        if let Some(last) = self.list.last() {
+            self.innermost.truncate(last.directory_end);
+            self.innermost.push(b'/');
+            self.innermost.extend_from_slice(&self.overlay.names[last.name]);
+        }
+        self
+    }
+
+    /// Whether the root ends there, and the files were looked for as this overlay says.
+    pub(super) fn is_below(&self, (root_end, overlay): (usize, &Arc<Overlay>)) -> bool {
+        self.root_end == root_end && Arc::ptr_eq(&self.overlay, overlay)
+    }
+
     /// The size of all files.
     pub(super) fn bytes(&self) -> u64 {
         let sizes = self.list.iter().map(|file| u64::try_from(file.stamp.size).unwrap_or(0));
@@ -125,22 +147,49 @@ impl Stamp {
 
 /// Looks for the files, one `stat` for each directory and name, and one for the request's own file, which is attached to
 /// the exchange. The error says why all requests are denied.
-pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Files, String> {
-    let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
-    let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
-    let root_end = start(exchange, &path);
+pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Rc<Files>, String> {
+    let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri(exchange)))?;
+    let root = (start(exchange, &path), overlay);
+    // Where links are refused, only files that are open may be looked at.
+    if exchange.scope.policy.overlay_opener.is_some() {
+        return search(exchange, &path, root).map(Rc::new);
+    }
+    if let Some(Way { own, files, .. }) = seen::shared(|seen| seen.find(&path, root)).flatten() {
+        attach(exchange, own);
+        return Ok(files);
+    }
+    let (own, is_no_directory) = own_file(path);
+    attach(exchange, Rc::clone(&own));
+    let directories_end = if is_no_directory { last_slash(&own.path) } else { own.path.len() };
+    let directories = &own.path[..directories_end];
+    let (files, moment) = match seen::shared(|seen| seen.find_directory(directories, root)).flatten() {
+        Some(found) => found,
+        None => (search(exchange, directories, root).map(Rc::new)?, net::moment()),
+    };
+    seen::shared(|seen| seen.keep(Way { moment, own, directories_end, files: Rc::clone(&files) }));
+    Ok(files)
+}
+
+fn uri(exchange: &Exchange) -> String {
+    String::from_utf8_lossy(&exchange.request.path).into_owned()
+}
+
+/// Looks for the files in the directories from a root, which ends there, to the end of a path.
+fn search(
+    exchange: &Exchange,
+    directories: &[u8],
+    (root_end, overlay): (usize, &Arc<Overlay>),
+) -> Result<Files, String> {
     let (mut list, mut opened) = (Vec::with_capacity(USUAL_COUNT), Vec::new());
     let name_length = overlay.names.iter().map(|name| name.len()).max().unwrap_or(0);
-    let mut file = Vec::with_capacity(path.len() + 1 + name_length);
-    file.extend_from_slice(&path[..root_end]);
-    let (own, is_no_directory) = own_file(exchange, path);
-    let end = if is_no_directory { last_slash(&own.path) } else { own.path.len() };
-    let segments = own.path[..end].get(root_end..).unwrap_or_default().split(|&byte| byte == b'/');
+    let mut file = Vec::with_capacity(directories.len() + 1 + name_length);
+    file.extend_from_slice(&directories[..root_end.min(directories.len())]);
+    let segments = directories.get(root_end..).unwrap_or_default().split(|&byte| byte == b'/');
     // The root itself comes before the first segment.
     let segments = std::iter::once(&b""[..]).chain(segments.filter(|segment| !segment.is_empty()));
     for (depth, segment) in segments.enumerate() {
         if depth > DIRECTORIES_MAX {
-            return Err(format!("the path of \"{}\" leads through too many directories", uri()));
+            return Err(format!("the path of \"{}\" leads through too many directories", uri(exchange)));
         }
         if !segment.is_empty() {
             file.push(b'/');
@@ -165,13 +214,9 @@ pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Files,
         }
         file.truncate(directory_end);
     }
-    if let Some(last) = list.last() {
-        file.truncate(last.directory_end);
-        file.push(b'/');
-        file.extend_from_slice(&overlay.names[last.name]);
-    }
     let overlay = Arc::clone(overlay);
-    Ok(Files { overlay, innermost: file, root_end, list, opened, is_fresh: false })
+    let files = Files { overlay, innermost: file, root_end, list, opened, is_fresh: false };
+    Ok(files.named_by_last())
 }
 
 /// The rule of a directory on the way to a request's file.
@@ -216,11 +261,9 @@ fn first(
     Ok(None)
 }
 
-/// The path of a request, and whether it is not that of a directory, so that there are no settings below it. What is
-/// there is attached to the exchange.
-fn own_file(exchange: &Exchange, path: Vec<u8>) -> (Rc<FileStatus>, bool) {
-    // Where links are refused, only files that are open may be looked at.
-    if path.ends_with(b"/") || path.contains(&0) || exchange.scope.policy.overlay_opener.is_some() {
+/// What is at the path of a request, and whether that is not a directory, so that there are no settings below it.
+fn own_file(path: Vec<u8>) -> (Rc<FileStatus>, bool) {
+    if names_directory(&path) {
         return (Rc::new(FileStatus { path, metadata: None }), false);
     }
     let found = fs::metadata(as_path(&path));
@@ -228,9 +271,19 @@ fn own_file(exchange: &Exchange, path: Vec<u8>) -> (Rc<FileStatus>, bool) {
         Ok(metadata) => !metadata.is_dir(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    let own = Rc::new(FileStatus { path, metadata: found.ok() });
-    exchange.attach_own_shared(Rc::clone(&own));
-    (own, is_no_directory)
+    (Rc::new(FileStatus { path, metadata: found.ok() }), is_no_directory)
+}
+
+/// Attaches what is at the path of a request, if that was looked at.
+fn attach(exchange: &Exchange, own: Rc<FileStatus>) {
+    if !names_directory(&own.path) {
+        exchange.attach_own_shared(own);
+    }
+}
+
+/// Whether a path is that of a directory, whatever is there.
+fn names_directory(path: &[u8]) -> bool {
+    path.ends_with(b"/")
 }
 
 /// What is at a path; it is open where the way to it matters.
@@ -259,6 +312,11 @@ pub(super) fn failed(file: &Path, error: &io::Error) -> String {
 /// Where in a path its root ends, without the slash.
 fn start(exchange: &Exchange, path: &[u8]) -> usize {
     let root = &exchange.scope.policy.root;
+    let uri = &exchange.request.path;
+    if root.alias.is_none() && uri.starts_with(b"/") {
+        // The path is the root's without its last slash, and the URI.
+        return path.len().saturating_sub(uri.len());
+    }
     let directory = root.directory(exchange);
     let mut end = directory.len();
     match &root.alias {

@@ -1,12 +1,11 @@
-//! How much memory all compiled files take, and the order in which they were used.
+//! How much memory all compiled files take.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much compiled files take at most, in bytes, with those that only requests in progress still use.
 const LIVE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-static TURN: AtomicU64 = AtomicU64::new(0);
 
 /// Memory that counts as long as this lives.
 #[derive(Debug)]
@@ -29,9 +28,4 @@ impl Drop for Charge {
     fn drop(&mut self) {
         LIVE_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
-}
-
-/// A number that is higher for what is used later.
-pub(super) fn turn() -> u64 {
-    TURN.fetch_add(1, Ordering::Relaxed)
 }

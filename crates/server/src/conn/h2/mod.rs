@@ -356,7 +356,7 @@ impl Multiplexed {
             self.shared.machine.expect(stream, length);
         }
         // A fault of a handler ends its own request only.
-        let Ok(progress) = catch_unwind(AssertUnwindSafe(|| pooled.advance(false))) else {
+        let Ok(progress) = catch_unwind(AssertUnwindSafe(|| pooled.advance(false, net::moment()))) else {
             return self.shared.release(stream, Code::INTERNAL_ERROR);
         };
         match progress {

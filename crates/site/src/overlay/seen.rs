@@ -1,0 +1,229 @@
+//! What a thread saw of files since it last took events from the kernel.
+//!
+//! Requests that a thread answers one after the other need the same files. A request may use an earlier look at a file if
+//! the thread made it after the first byte of the request had arrived. An edit that was complete before the client sent
+//! the request was then complete before the look, which sees it. How much time has passed since does not matter.
+//!
+//! Two rules say when a request had arrived. [`net::moment`] numbers the calls that take something from the kernel:
+//!
+//! - All that the thread has read arrived before the present moment. So the requests of one read, such as those for the
+//!   parts of a page over HTTP/2, share looks, and so do the lookups of one request that a rule leads elsewhere.
+//! - Under load one call reports many connections as readable. If nothing was read from such a connection since, and
+//!   nothing of a request was left from before, then the next request began before that call ([`net::events_moment`]). It
+//!   shares the looks that were made for other connections since.
+//!
+//! A request that has waited looks for itself: what it waited for, such as a program, may have changed the files.
+
+use super::files::Files;
+use contract::{FileStatus, Overlay};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How many requests' files are kept, and the longest path among them, in bytes.
+const WAYS_MAX: usize = 16;
+const PATH_MAX: usize = 1024;
+
+thread_local! {
+    /// A moment before which the first byte of the request had arrived that runs now.
+    static ARRIVED: Cell<Option<u64>> = const { Cell::new(None) };
+    static SEEN: RefCell<Seen> = const { RefCell::new(Seen { events: 0, arrived: 0, ways: Vec::new() }) };
+}
+
+/// While it lives, the thread runs one request, which does not wait.
+#[derive(Debug)]
+pub struct SharedLooks(());
+
+impl SharedLooks {
+    /// Lets the request that runs now share looks at files. Its first byte had arrived before this moment of the thread.
+    #[must_use]
+    pub fn begin(arrived: u64) -> SharedLooks {
+        ARRIVED.set(Some(arrived));
+        SharedLooks(())
+    }
+}
+
+impl Drop for SharedLooks {
+    fn drop(&mut self) {
+        ARRIVED.set(None);
+    }
+}
+
+/// Calls a function with what the request that runs now may share. A request that has waited shares nothing.
+pub(super) fn shared<T>(use_seen: impl FnOnce(&mut Seen) -> T) -> Option<T> {
+    let arrived = ARRIVED.get()?;
+    SEEN.with_borrow_mut(|seen| {
+        seen.begin(net::events_moment(), arrived);
+        Some(use_seen(seen))
+    })
+}
+
+/// Forgets all: another site serves.
+pub(super) fn forget() {
+    SEEN.take();
+}
+
+/// What was seen since the thread took events.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The moment when it took events.
+    events: u64,
+    /// A moment before which the request had arrived.
+    arrived: u64,
+    /// The latest last.
+    ways: Vec<Way>,
+}
+
+/// The files of one request.
+#[derive(Clone)]
+pub(super) struct Way {
+    /// The moment of the first look at any of them.
+    pub(super) moment: u64,
+    /// What is at the request's own path.
+    pub(super) own: Rc<FileStatus>,
+    /// Where the directories end in that path.
+    pub(super) directories_end: usize,
+    pub(super) files: Rc<Files>,
+}
+
+impl Way {
+    fn directories(&self) -> &[u8] {
+        &self.own.path[..self.directories_end]
+    }
+}
+
+impl Seen {
+    /// Begins a request. What was seen before the thread took events is of no use to any request.
+    fn begin(&mut self, events: u64, arrived: u64) {
+        self.arrived = arrived;
+        if self.events != events {
+            self.events = events;
+            self.ways.clear();
+        }
+    }
+
+    /// The files for a path below a root that ends there.
+    pub(super) fn find(&self, path: &[u8], root: (usize, &Arc<Overlay>)) -> Option<Way> {
+        self.ways(root).find(|way| way.own.path == path).cloned()
+    }
+
+    /// The files for all paths in a directory, and the moment of the first look at them.
+    pub(super) fn find_directory(
+        &self,
+        directory: &[u8],
+        root: (usize, &Arc<Overlay>),
+    ) -> Option<(Rc<Files>, u64)> {
+        let same = self.ways(root).find(|way| way.directories() == directory);
+        if let Some(way) = same {
+            return Some((Rc::clone(&way.files), way.moment));
+        }
+        // A front controller is in a directory above. The lengths of paths tell directories apart where slashes stand alone.
+        let is_plain = !directory.windows(2).any(|pair| pair == b"//");
+        let is_above =
+            |way: &&Way| way.directories().strip_prefix(directory).is_some_and(|rest| rest.starts_with(b"/"));
+        let below = self.ways(root).find(is_above).filter(|_| is_plain)?;
+        Some((Rc::new(below.files.down_to(directory.len())), below.moment))
+    }
+
+    fn ways(&self, root: (usize, &Arc<Overlay>)) -> impl Iterator<Item = &Way> {
+        self.ways.iter().filter(move |way| way.moment >= self.arrived && way.files.is_below(root))
+    }
+
+    /// Keeps the files of a request.
+    pub(super) fn keep(&mut self, way: Way) {
+        if way.own.path.len() <= PATH_MAX {
+            if self.ways.len() == WAYS_MAX {
+                self.ways.remove(0);
+            }
+            self.ways.push(way);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, FileStatus, Files, Overlay, PATH_MAX, Rc, Seen, SharedLooks, WAYS_MAX, Way, shared};
+    use conf::Arity;
+    use contract::{Config, Directive, Selection};
+    use std::path::Path;
+
+    static SELECTIONS: Directive<Selection> =
+        Directive::new("Selections", |_, _| unreachable!()).args(Arity::Flag);
+
+    const ROOT_END: usize = "src".len();
+
+    fn overlay() -> Arc<Overlay> {
+        let names = Arc::from([Box::from(*b"seen.rs") as Box<[u8]>]);
+        let rules = Box::from([(Box::default(), None)]);
+        Arc::new(Overlay { section: Config::MAIN, names, rules, selections: &SELECTIONS })
+    }
+
+    /// A request whose only file with settings is in `src/overlay`.
+    fn way(overlay: &Arc<Overlay>, path: &str, moment: u64) -> Way {
+        let directories_end = path.rfind('/').unwrap();
+        let files = Files::of(overlay, Path::new("src"), Path::new("src/overlay"), 0).unwrap();
+        let own = FileStatus { path: path.into(), metadata: None };
+        Way { moment, own: Rc::new(own), directories_end, files: Rc::new(files) }
+    }
+
+    #[test]
+    fn a_request_shares_the_looks_that_are_later_than_itself() {
+        let (mut seen, overlay) = (Seen::default(), overlay());
+        let finds = |seen: &mut Seen, events, arrived| {
+            seen.begin(events, arrived);
+            let found = seen.find(b"src/overlay/b.html", (ROOT_END, &overlay)).is_some();
+            assert_eq!(seen.find_directory(b"src/overlay", (ROOT_END, &overlay)).is_some(), found);
+            found
+        };
+        // Events at 1; the first connection is read at 2, where its request looks.
+        seen.begin(1, 1);
+        seen.keep(way(&overlay, "src/overlay/b.html", 2));
+        assert!(finds(&mut seen, 1, 1), "a connection that was reported with the first one, and read later");
+        assert!(finds(&mut seen, 1, 2), "a request of the same read");
+        assert!(!finds(&mut seen, 1, 3), "a request that may have come after the look");
+        assert!(!finds(&mut seen, 4, 4), "events were taken again");
+    }
+
+    #[test]
+    fn a_directory_above_has_a_part_of_the_files() {
+        let (mut seen, overlay) = (Seen::default(), overlay());
+        seen.keep(way(&overlay, "src/overlay/b.html", 1));
+        let count = |directory: &[u8]| {
+            seen.find_directory(directory, (ROOT_END, &overlay)).map(|(files, _)| files.list.len())
+        };
+        assert_eq!((count(b"src/overlay"), count(b"src")), (Some(1), Some(0)));
+        assert_eq!((count(b"sr"), count(b"src/overlay/b")), (None, None));
+        assert_eq!((count(b"src/"), count(b"src/overlay/")), (None, None));
+    }
+
+    #[test]
+    fn other_files_are_told_apart() {
+        let (mut seen, another, overlay) = (Seen::default(), overlay(), overlay());
+        seen.keep(way(&overlay, "src/overlay/b.html", 1));
+        assert!(seen.find(b"src/overlay/c.html", (ROOT_END, &overlay)).is_none());
+        assert!(seen.find_directory(b"src/b", (ROOT_END, &overlay)).is_none());
+        for other in [("src/overlay".len(), &overlay), (ROOT_END, &another)] {
+            assert!(seen.find(b"src/overlay/b.html", other).is_none());
+            assert!(seen.find_directory(b"src/overlay", other).is_none());
+        }
+    }
+
+    #[test]
+    fn little_is_kept() {
+        let (mut seen, overlay) = (Seen::default(), overlay());
+        seen.keep(way(&overlay, &format!("src/{}/x", "a".repeat(PATH_MAX)), 1));
+        assert!(seen.ways.is_empty());
+        (0..2 * WAYS_MAX).for_each(|number| seen.keep(way(&overlay, &format!("src/{number}/x"), 1)));
+        assert_eq!(seen.ways.len(), WAYS_MAX);
+        assert!(seen.find(b"src/31/x", (ROOT_END, &overlay)).is_some(), "the latest are kept");
+    }
+
+    #[test]
+    fn a_request_that_has_waited_shares_nothing() {
+        assert!(shared(|_| ()).is_none());
+        let looks = SharedLooks::begin(1);
+        assert!(shared(|_| ()).is_some());
+        drop(looks);
+        assert!(shared(|_| ()).is_none());
+    }
+}
