@@ -49,9 +49,10 @@ impl Budget {
 
     /// The budget of a request.
     pub fn of(exchange: &Exchange) -> Rc<Budget> {
-        exchange.attached::<Budget>().unwrap_or_else(|| {
-            exchange.attach(Budget::default());
-            exchange.attached().unwrap_or_default()
+        exchange.attached_to_all::<Budget>().unwrap_or_else(|| {
+            let budget = Rc::default();
+            exchange.attach_shared(Rc::clone(&budget));
+            budget
         })
     }
 

@@ -6,7 +6,7 @@ use conf::value::Captures;
 use http::{Fields, Method, RequestHead, ResponseHead, Status};
 use journal::clock::Time;
 use journal::{About, ErrorLog, Level};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::rc::Rc;
@@ -201,7 +201,7 @@ pub struct Exchange {
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
     /// What is attached to this exchange alone.
-    own: RefCell<Vec<Rc<dyn Any>>>,
+    own: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
     evaluating: Cell<u32>,
     /// How many values were computed for the one that is asked for.
     evaluated: Cell<u32>,
@@ -222,7 +222,7 @@ const EVALUATED_MAX: u32 = 10_000;
 #[derive(Default)]
 struct Kept {
     slots: RefCell<Vec<Option<Box<[u8]>>>>,
-    attached: RefCell<Vec<Rc<dyn Any>>>,
+    attached: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
 }
 
 #[derive(Clone)]
@@ -334,28 +334,27 @@ impl Exchange {
         *self.captured.get_mut() = other.captured.borrow().clone();
     }
 
-    /// Keeps a value until the exchange ends, for whatever reason that is; its destructor runs then.
-    /// A feature attaches its own types. The request and all those inside of the server on its behalf
-    /// have it in common: what is about the client, or is decided once for all of them.
+    /// Keeps a value until the exchange ends; its destructor runs then. A feature attaches its own types. All requests
+    /// inside of the server on behalf of this one share it: what is about the client, or decided once for all of them.
     pub fn attach<T: 'static>(&self, value: T) {
-        self.kept().attached.borrow_mut().push(Rc::new(value));
+        self.attach_shared(Rc::new(value));
     }
 
     /// Attaches as [`Exchange::attach`] does what has its memory already.
     pub fn attach_shared<T: 'static>(&self, value: Rc<T>) {
-        self.kept().attached.borrow_mut().push(value);
+        self.kept().attached.borrow_mut().push((TypeId::of::<T>(), value));
     }
 
     /// Keeps a value as [`Exchange::attach`] does, for this exchange alone: what is about the way that it
     /// is answered. Another one may be answered at the same time, and must not see it.
     pub fn attach_own<T: 'static>(&self, value: T) {
-        self.own.borrow_mut().push(Rc::new(value));
+        self.attach_own_shared(Rc::new(value));
     }
 
     /// Attaches as [`Exchange::attach_own`] does what has its memory already.
     #[inline]
     pub fn attach_own_shared<T: 'static>(&self, value: Rc<T>) {
-        self.own.borrow_mut().push(value);
+        self.own.borrow_mut().push((TypeId::of::<T>(), value));
     }
 
     /// Sends a response with these fields ahead of the final one (103, RFC 8297), if the settings of the scope allow it.
@@ -539,8 +538,8 @@ impl Exchange {
 }
 
 /// The last value of a type.
-fn last<T: 'static>(attached: &[Rc<dyn Any>]) -> Option<Rc<T>> {
-    let found = attached.iter().rev().find(|value| value.is::<T>())?;
+fn last<T: 'static>(attached: &[(TypeId, Rc<dyn Any>)]) -> Option<Rc<T>> {
+    let (_, found) = attached.iter().rev().find(|(kind, _)| *kind == TypeId::of::<T>())?;
     Rc::clone(found).downcast().ok()
 }
 

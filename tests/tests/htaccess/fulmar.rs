@@ -9,7 +9,7 @@ use tests::application::{Application, answer};
 use tests::binary::Server;
 use tests::client::Client;
 use tests::site::{Running, Site};
-use tests::wait;
+use tests::{wait, worker};
 
 use super::site;
 
@@ -43,7 +43,7 @@ fn an_edit_counts_at_the_next_request() {
 fn an_edit_counts_on_kept_connections() {
     let site = site(&[(".htaccess", "Header set X-Version 0\n"), ("sub/b.txt", "b")]);
     let running = site.start(Server::Fulmar);
-    let worker = Running::children(running.pid())[0];
+    let worker = worker::of(&running);
     let mut clients: Vec<_> = (0..8).map(|_| running.connect()).collect();
     let version = |client: &mut Client| {
         let answer = client.response("GET").expect("an answer");

@@ -129,12 +129,20 @@ impl Pattern {
 
     /// Whether the pattern matches anywhere in the subject. Reaching the match limit is no match.
     pub fn is_match(&self, subject: &[u8]) -> bool {
+        self.try_is_match(subject).unwrap_or(false)
+    }
+
+    /// As [`Pattern::is_match`], telling a match that was not found from one that was not looked for to the end.
+    ///
+    /// # Errors
+    /// [`TooManySteps`].
+    pub fn try_is_match(&self, subject: &[u8]) -> Result<bool, TooManySteps> {
         match self.engine_for(subject) {
-            Some(Chosen::Linear(regex)) => regex.is_match(subject),
-            Some(Chosen::Backtracking(regex)) => regex.is_match(subject).unwrap_or(false),
-            Some(Chosen::Once(regex)) => regex.is_match(subject).unwrap_or(false),
-            Some(Chosen::Literal(literal)) => literal.find(subject).is_some(),
-            None => false,
+            Some(Chosen::Linear(regex)) => Ok(regex.is_match(subject)),
+            Some(Chosen::Backtracking(regex)) => regex.is_match(subject).map_err(|_| TooManySteps),
+            Some(Chosen::Once(regex)) => regex.is_match(subject).map_err(|_| TooManySteps),
+            Some(Chosen::Literal(literal)) => Ok(literal.find(subject).is_some()),
+            None => Ok(false),
         }
     }
 

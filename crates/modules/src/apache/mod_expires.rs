@@ -49,6 +49,7 @@ use crate::transform::headers::expires::date_text;
 use conf::{Arity, Diagnostic, Word, value};
 use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use journal::clock::Time;
+use std::borrow::Cow;
 
 /// When content is stale.
 pub static MODULE: Module = Module {
@@ -144,17 +145,39 @@ fn unit(name: &str) -> Option<i64> {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if values(view, &ACTIVE).pop().unwrap_or(false) {
-        let mut by_type = values(view, &BY_TYPE);
         // The last line for a type overrides the others.
-        by_type.reverse();
-        builder.filter(Expires { by_type, default: values(view, &DEFAULT).pop() });
+        let by_type = values(view, &BY_TYPE).into_iter().rev();
+        builder.filter(Expires {
+            by_type: by_type.map(|ByType { media_type, age }| (media_type, Lifetime::new(age))).collect(),
+            default: values(view, &DEFAULT).pop().map(Lifetime::new),
+        });
     }
     Ok(())
 }
 
 struct Expires {
-    by_type: Vec<ByType>,
-    default: Option<Age>,
+    by_type: Vec<(Box<[u8]>, Lifetime)>,
+    default: Option<Lifetime>,
+}
+
+/// How long content is fresh.
+struct Lifetime {
+    age: Age,
+    /// `Cache-Control` of content that is fresh for all of the time.
+    control: Vec<u8>,
+}
+
+impl Lifetime {
+    fn new(age: Age) -> Lifetime {
+        Lifetime { age, control: max_age(age.seconds) }
+    }
+}
+
+fn max_age(seconds: i64) -> Vec<u8> {
+    let mut control = Vec::with_capacity(32);
+    control.extend_from_slice(if seconds < 0 { b"max-age=-" } else { b"max-age=" });
+    http::write_number(seconds.unsigned_abs(), 1, &mut control);
+    control
 }
 
 impl Filter for Expires {
@@ -163,7 +186,8 @@ impl Filter for Expires {
         if is_set || exchange.response.status.is_error() {
             return body;
         }
-        let Some(age) = self.of_type(exchange.response.content_type.as_deref()) else { return body };
+        let Some(lifetime) = self.of_type(exchange.response.content_type.as_deref()) else { return body };
+        let age = lifetime.age;
         let now = Time::now().seconds;
         let from = match (age.modified, exchange.response.last_modified) {
             (false, _) => now,
@@ -172,14 +196,12 @@ impl Filter for Expires {
         };
         let expires = from.saturating_add(age.seconds);
         let fields = &mut exchange.response.fields;
-        let mut control = Vec::with_capacity(64);
-        if let Some(present) = fields.get("cache-control") {
-            control.extend_from_slice(present);
-            control.extend_from_slice(b", ");
-        }
-        let age = expires.saturating_sub(now);
-        control.extend_from_slice(if age < 0 { b"max-age=-" } else { b"max-age=" });
-        http::write_number(age.unsigned_abs(), 1, &mut control);
+        let left = expires.saturating_sub(now);
+        let control = match fields.get("cache-control") {
+            None if left == age.seconds => Cow::Borrowed(&lifetime.control[..]),
+            None => Cow::Owned(max_age(left)),
+            Some(present) => Cow::Owned([present, &max_age(left)].join(&b", "[..])),
+        };
         // What was there was a field already; all else is digits and letters.
         let _ = fields.set("Cache-Control", &control);
         let _ = fields.set("Expires", &date_text(expires));
@@ -188,15 +210,14 @@ impl Filter for Expires {
 }
 
 impl Expires {
-    fn of_type(&self, content_type: Option<&[u8]>) -> Option<Age> {
+    fn of_type(&self, content_type: Option<&[u8]>) -> Option<&Lifetime> {
         let essence = content_type.and_then(|text| text.split(|&byte| byte == b';').next());
         let essence = essence.unwrap_or_default().trim_ascii();
-        let exact = self.by_type.iter().find(|entry| entry.media_type.eq_ignore_ascii_case(essence));
+        let exact = self.by_type.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence));
         let starts =
             |start: &[u8]| essence.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
-        let wide =
-            || self.by_type.iter().find(|entry| entry.media_type.strip_suffix(b"*").is_some_and(starts));
-        exact.or_else(wide).map(|entry| entry.age).or(self.default)
+        let wide = || self.by_type.iter().find(|(known, _)| known.strip_suffix(b"*").is_some_and(starts));
+        exact.or_else(wide).map(|(_, lifetime)| lifetime).or(self.default.as_ref())
     }
 }
 

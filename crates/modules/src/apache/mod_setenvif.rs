@@ -40,7 +40,7 @@
 //! ```
 
 use crate::files::index;
-use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::bounded::{Failure, append, find, is_match};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::variables::request_field;
@@ -277,7 +277,7 @@ impl Attribute {
                 for (at, field) in head.fields.iter().enumerate() {
                     let is_same = |known: Field<'_>| known.name.eq_ignore_ascii_case(field.name);
                     let is_first = !head.fields.iter().take(at).any(is_same);
-                    if is_first && find(pattern, field.name, &mut Captures::default(), budget)? {
+                    if is_first && is_match(pattern, field.name, budget)? {
                         last = Some(String::from_utf8_lossy(field.name));
                     }
                 }

@@ -3,7 +3,6 @@
 use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{glob, in_file, pattern, variables, wrong};
-use conf::value::Captures;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, Spent};
 use std::sync::Arc;
@@ -404,7 +403,7 @@ fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Sel
     // Whatever could not be judged is taken for selected: such sections mostly forbid.
     let holds = move |exchange: &Exchange, budget: &Budget| {
         let name = file_name(exchange, budget)?;
-        match bounded::find(&pattern, &name, &mut Captures::default(), budget) {
+        match bounded::is_match(&pattern, &name, budget) {
             Err(Failure::Spent) => Err(Spent),
             found => Ok(found.unwrap_or(true)),
         }

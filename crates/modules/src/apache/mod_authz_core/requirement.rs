@@ -208,9 +208,13 @@ fn of(granted: bool) -> Verdict {
 
 impl Kind {
     pub(super) fn judge(self, verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-        let verdicts: Vec<Verdict> = verdicts.collect();
-        let (granted, denied) = (verdicts.contains(&Verdict::Granted), verdicts.contains(&Verdict::Denied));
-        let needs_user = verdicts.contains(&Verdict::NeedsUser);
+        let (mut granted, mut denied, mut needs_user) = (false, false, false);
+        // All of them are asked, so that a request costs the same whatever it gets.
+        for verdict in verdicts {
+            granted |= verdict == Verdict::Granted;
+            denied |= verdict == Verdict::Denied;
+            needs_user |= verdict == Verdict::NeedsUser;
+        }
         match self {
             Kind::All if denied => Verdict::Denied,
             Kind::All if needs_user => Verdict::NeedsUser,

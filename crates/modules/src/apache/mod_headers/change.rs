@@ -2,7 +2,7 @@
 
 use super::{Action, Change, Condition, Part, Value};
 use crate::apache::mod_setenvif::with_groups;
-use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::bounded::{Failure, append, count, find, is_match};
 use crate::shared::apache::{environment, variables};
 use bytes::Bytes;
 use conf::value::{Captures, Pattern};
@@ -28,7 +28,7 @@ impl Change {
         &self,
         exchange: &mut Exchange,
         apart: Option<&mut Fields>,
-        made: &mut Vec<u8>,
+        made: &mut usize,
         budget: &Budget,
     ) -> Result<(), Failure> {
         if !self.counts(exchange, budget)? || self.is_framing() {
@@ -42,7 +42,7 @@ impl Change {
             let echoed = echoed(exchange, pattern, budget)?;
             let fields = apart.unwrap_or(&mut exchange.response.fields);
             for (name, value) in echoed {
-                append(made, &value)?;
+                count(made, value.len())?;
                 // They are fields already.
                 let _: Result<(), InvalidField> = fields.push(&name, &value);
             }
@@ -55,16 +55,16 @@ impl Change {
         self.make(apart.unwrap_or(&mut exchange.response.fields), &value, made, budget)
     }
 
-    /// Changes a field of a list. What changes of one list make is a bounded text.
+    /// Changes a field of a list. All values that the changes of a list make are bounded together.
     pub(super) fn make(
         &self,
         fields: &mut Fields,
         value: &[u8],
-        made: &mut Vec<u8>,
+        made: &mut usize,
         budget: &Budget,
     ) -> Result<(), Failure> {
         if matches!(self.action, Action::Set) {
-            append(made, value)?;
+            count(made, value.len())?;
             // The name and the value were checked.
             let _: Result<(), InvalidField> = fields.set(&self.name, value);
             return Ok(());
@@ -88,7 +88,7 @@ impl Change {
             fields.remove(&self.name);
         }
         for line in lines {
-            append(made, &line)?;
+            count(made, line.len())?;
             // The name and the value were checked.
             let _: Result<(), InvalidField> = fields.push(self.name.as_bytes(), &line);
         }
@@ -204,7 +204,7 @@ type Echoed = (Vec<u8>, Vec<u8>);
 fn echoed(exchange: &Exchange, pattern: &Pattern, budget: &Budget) -> Result<Vec<Echoed>, Failure> {
     let mut echoed = Vec::new();
     for field in exchange.request.head.fields.iter() {
-        if find(pattern, field.name, &mut Captures::default(), budget)? {
+        if is_match(pattern, field.name, budget)? {
             echoed.push((field.name.to_vec(), field.value.to_vec()));
         }
     }

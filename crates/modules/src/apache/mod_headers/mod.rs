@@ -277,7 +277,7 @@ struct ChangeRequest {
 
 impl Handler for ChangeRequest {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let mut made = Vec::new();
+        let mut made = 0;
         let budget = Budget::of(exchange);
         let _running = budget.run();
         for change in self.changes.iter().filter(|change| !change.is_framing()) {
@@ -305,7 +305,7 @@ impl Filter for ChangeFields {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         // What is always set is kept apart, as Apache does: both may set the same field.
         let mut always = Fields::new();
-        let mut made = Vec::new();
+        let mut made = 0;
         let is_content = is_content(exchange);
         let budget = Budget::of(exchange);
         let _running = budget.run();

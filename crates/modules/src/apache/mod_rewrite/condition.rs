@@ -67,6 +67,11 @@ impl Condition {
         Ok(Condition { text: Text::parse(args, first, &first.text)?, test, negated, ignore_case, or_next })
     }
 
+    /// Whether it has groups of the rule's pattern.
+    pub(super) fn uses_groups(&self) -> bool {
+        self.text.uses_groups()
+    }
+
     /// Whether it holds; what its pattern captures is kept in `found`.
     pub(super) fn holds(&self, context: &Context<'_>, found: &mut Option<Match>) -> Result<bool, Failure> {
         let subject = self.text.value(context)?;

@@ -70,6 +70,11 @@ impl Rule {
             flags,
         })
     }
+
+    /// Whether it may use groups of its pattern, besides its conditions.
+    pub(super) fn uses_groups(&self) -> bool {
+        self.target.as_ref().is_some_and(Text::uses_groups) || self.flags.has_settings()
+    }
 }
 
 impl Flags {

@@ -7,7 +7,7 @@ use super::text::{Context, Escape, Match};
 use super::{Instruction, Line, Options};
 use crate::apache::{mod_alias, mod_dir, mod_env};
 use crate::files::index;
-use crate::shared::apache::bounded::{BYTES_MAX, Failure, find};
+use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
@@ -19,9 +19,17 @@ use std::sync::Arc;
 
 /// Compiled rules.
 pub(super) struct Program {
-    rules: Vec<(Vec<Arc<Condition>>, Arc<Rule>)>,
+    rules: Vec<Conditional>,
     base: Option<Box<[u8]>>,
     directory: Box<[u8]>,
+}
+
+/// A rule and its conditions.
+struct Conditional {
+    conditions: Vec<Arc<Condition>>,
+    rule: Arc<Rule>,
+    /// Whether the rule or a condition uses groups of the rule's pattern.
+    uses_groups: bool,
 }
 
 impl Program {
@@ -33,7 +41,12 @@ impl Program {
             match line.instruction {
                 Instruction::Engine(_) | Instruction::Base(_) | Instruction::Options(_) => {}
                 Instruction::Condition(condition) => conditions.push(condition),
-                Instruction::Rule(rule) => program.rules.push((std::mem::take(&mut conditions), rule)),
+                Instruction::Rule(rule) => {
+                    let conditions = std::mem::take(&mut conditions);
+                    let uses_groups =
+                        rule.uses_groups() || conditions.iter().any(|condition| condition.uses_groups());
+                    program.rules.push(Conditional { conditions, rule, uses_groups });
+                }
             }
         }
         program
@@ -143,7 +156,8 @@ impl Run<'_> {
     fn rules(&mut self) -> Result<Option<Status>, Failure> {
         let rules = &self.program.rules;
         let (mut at, mut rounds) = (0, 0);
-        while let Some((conditions, rule)) = rules.get(at) {
+        while let Some(conditional) = rules.get(at) {
+            let rule = &conditional.rule;
             let args = self.exchange.request.args.as_ref().map_or(0, Vec::len);
             if self.filename.len().max(args) > BYTES_MAX {
                 return Err(Failure::TooLong);
@@ -152,11 +166,11 @@ impl Run<'_> {
             if self.is_subrequest && (rule.flags.no_subrequest || rule.flags.redirect) {
                 continue;
             }
-            match self.rule(conditions, rule)? {
+            match self.rule(conditional)? {
                 Flow::Failed => {
                     let mut chained = rule.flags.chain;
-                    while chained && let Some((_, next)) = rules.get(at) {
-                        (chained, at) = (next.flags.chain, at + 1);
+                    while chained && let Some(next) = rules.get(at) {
+                        (chained, at) = (next.rule.flags.chain, at + 1);
                     }
                 }
                 Flow::Matched => match rule.flags.rounds {
@@ -177,19 +191,9 @@ impl Run<'_> {
         Ok(None)
     }
 
-    fn rule(&mut self, conditions: &[Arc<Condition>], rule: &Rule) -> Result<Flow, Failure> {
-        let path = match self.path_info.as_deref() {
-            None | Some(b"") => Cow::Borrowed(&self.filename[..]),
-            Some(info) => Cow::Owned([&self.filename, info].concat()),
-        };
-        let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
-        let mut captures = Captures::default();
-        if find(&rule.pattern, below, &mut captures, self.budget)? == rule.negated {
-            return Ok(Flow::Failed);
-        }
-        // A pattern that must not match captures nothing.
-        let captures = if rule.negated { Captures::default() } else { captures };
-        let matched = Match { subject: below.to_vec(), captures };
+    fn rule(&mut self, conditional: &Conditional) -> Result<Flow, Failure> {
+        let Conditional { conditions, rule, .. } = conditional;
+        let Some(matched) = self.match_path(conditional)? else { return Ok(Flow::Failed) };
         let mut captured = Match::default();
         if !self.hold(conditions, &matched, &mut captured)? {
             return Ok(Flow::Failed);
@@ -221,6 +225,24 @@ impl Run<'_> {
         }
         let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through;
         Ok(if ends { Flow::Last } else { Flow::Matched })
+    }
+
+    /// Looks for the rule's pattern in the path below the directory; none if the rule does not match.
+    fn match_path(&self, conditional: &Conditional) -> Result<Option<Match>, Failure> {
+        let path = match self.path_info.as_deref() {
+            None | Some(b"") => Cow::Borrowed(&self.filename[..]),
+            Some(info) => Cow::Owned([&self.filename, info].concat()),
+        };
+        let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
+        let Conditional { rule, uses_groups, .. } = conditional;
+        // A pattern that must not match captures nothing.
+        if rule.negated || !uses_groups {
+            let is_match = is_match(&rule.pattern, below, self.budget)?;
+            return Ok((is_match != rule.negated).then(Match::default));
+        }
+        let mut captures = Captures::default();
+        let found = find(&rule.pattern, below, &mut captures, self.budget)?;
+        Ok(found.then(|| Match { subject: below.to_vec(), captures }))
     }
 
     /// Replaces the path by a target.

@@ -121,6 +121,11 @@ impl Text {
         Ok(Text { parts })
     }
 
+    /// Whether it has groups of the rule's pattern.
+    pub(super) fn uses_groups(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Rule(_)))
+    }
+
     /// The text, which is not copied where it is the path of the request's file.
     pub(super) fn value<'c>(&self, context: &Context<'c>) -> Result<Cow<'c, [u8]>, Failure> {
         let [Part::Variable(Variable::Filename)] = &self.parts[..] else {

@@ -60,7 +60,10 @@ pub(crate) fn is_asked(exchange: &Exchange) -> bool {
 }
 
 fn asked(exchange: &Exchange) -> Option<Rc<Asked>> {
-    let asked = exchange.attached_to_all::<Asked>().filter(|_| exchange.subrequest)?;
+    if !exchange.subrequest {
+        return None;
+    }
+    let asked = exchange.attached_to_all::<Asked>()?;
     let is_same = *asked.path.borrow() == exchange.request.path;
     is_same.then_some(asked)
 }

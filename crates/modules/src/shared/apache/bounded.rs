@@ -66,12 +66,28 @@ pub(crate) fn find(
     Ok(budget.timed(|| pattern.try_captures(subject, captures))??)
 }
 
+/// Whether a pattern matches anywhere in a subject, as [`find`].
+pub(crate) fn is_match(pattern: &Pattern, subject: &[u8], budget: &Budget) -> Result<bool, Failure> {
+    if pattern.is_quick(subject.len()) {
+        budget.step(subject.len())?;
+        return Ok(pattern.try_is_match(subject)?);
+    }
+    Ok(budget.timed(|| pattern.try_is_match(subject))??)
+}
+
 /// Appends what a text goes on with.
 pub(crate) fn append(text: &mut Vec<u8>, more: &[u8]) -> Result<(), Failure> {
-    if more.len() > BYTES_MAX.saturating_sub(text.len()) {
+    count(&mut text.len(), more.len())?;
+    text.extend_from_slice(more);
+    Ok(())
+}
+
+/// Adds to the length of what one request makes.
+pub(crate) fn count(length: &mut usize, more: usize) -> Result<(), Failure> {
+    if more > BYTES_MAX.saturating_sub(*length) {
         return Err(Failure::TooLong);
     }
-    text.extend_from_slice(more);
+    *length += more;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::files::index;
 use contract::{Exchange, Replaced, Scope, Step};
 use http::Status;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The settings that refused the request.
@@ -55,10 +56,10 @@ pub(crate) fn let_in_same(exchange: &Exchange, is_asking: bool) {
 }
 
 fn is_of_same(exchange: &Exchange) -> bool {
-    let asking = exchange.attached_to_all::<Asking>().filter(|_| exchange.subrequest);
-    asking.is_some_and(|asking| {
+    let has_scope = |asking: Rc<Asking>| {
         asking.0.borrow().as_ref().is_some_and(|scope| Arc::ptr_eq(scope, &exchange.scope))
-    })
+    };
+    exchange.subrequest && exchange.attached_to_all::<Asking>().is_some_and(has_scope)
 }
 
 /// Whether this is the error document of a request that the same settings refused, or the path that a rule leads to from
