@@ -6,6 +6,7 @@ mod chain;
 mod files;
 mod looked;
 mod memory;
+mod search;
 mod seen;
 mod store;
 mod survey;
@@ -62,7 +63,7 @@ struct Found {
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
-        let files = match files::find(exchange, overlay) {
+        let files = match search::find(exchange, overlay) {
             Ok(files) if files.list.is_empty() => return Step::Next,
             Ok(files) => files,
             Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),

@@ -29,6 +29,7 @@ const PLACES: &[&str] = &[
     "crates/net/src/events.rs",
     "crates/server/src/task_table.rs",
     "crates/site/src/overlay/cache.rs",
+    "crates/site/src/overlay/seen.rs",
     "crates/upstream/src/pool.rs",
     "crates/upstream/src/resolver/asked.rs",
     "crates/upstream/src/shared.rs",

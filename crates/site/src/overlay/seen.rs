@@ -93,7 +93,7 @@ impl Way {
 }
 
 impl Seen {
-    /// Begins a request. What was seen before the thread took events is of no use to any request.
+    /// Begins a request. No request may use what was seen before the thread took events.
     fn begin(&mut self, events: u64, arrived: u64) {
         self.arrived = arrived;
         if self.events != events {
