@@ -66,7 +66,14 @@ fn m4_a_new_program_that_does_not_start() {
     let address = (std::net::Ipv4Addr::LOCALHOST, ports[&0]).into();
     let mut command = Command::new(&program);
     command.args(site.command(Server::Fulmar).get_args()).current_dir(site.prefix()).stdin(Stdio::null());
-    let mut server = Started(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("run"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    // A program that another test starts in this moment may hold the copy open for writing, until it is executed itself.
+    let mut started = None;
+    assert!(wait::until(PATIENCE, || {
+        started = command.spawn().ok().map(Started);
+        started.is_some()
+    }));
+    let mut server = started.expect("run");
     let supervisor = Pid::from_child(&server.0);
     let asks = || std::net::TcpStream::connect(address).is_ok();
     assert!(wait::until(PATIENCE, || asks() && !Running::children(supervisor).is_empty()));
