@@ -2,8 +2,8 @@
 //!
 //! With `htaccess on`, a location reads the `.htaccess` files of all directories from its root to the file, as Apache
 //! does with `AllowOverride All`. Settings of a file override those of the location, and those of an inner directory
-//! override those of an outer one. A change applies to the next request. Files whose names start with `.ht`, and those
-//! with a name of `htaccess_file`, are never sent.
+//! override those of an outer one. A change applies to the next request. A request for a file whose name starts with
+//! `.ht`, or is one of `htaccess_file`, gets 403.
 //!
 //! `htaccess_override` is Apache's `AllowOverride`: it takes the classes `AuthConfig`, `FileInfo`, `Indexes`, `Limit` and
 //! `Options`, or `All` or `None`. The pages of the modules name the classes of each directive.
@@ -222,7 +222,7 @@ impl Hidden {
         Hidden { names: names(view) }
     }
 
-    /// Whether no file with this name is ever sent.
+    /// Whether a request for a file with this name is denied.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b".ht"))
             || self.names.iter().any(|hidden| name.eq_ignore_ascii_case(hidden))
