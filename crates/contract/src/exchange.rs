@@ -50,12 +50,6 @@ impl Request {
         Request::default()
     }
 
-    /// The field with which the client says who it is: to this server, or to the proxy that opens its tunnel.
-    pub fn credentials(&self) -> Option<&[u8]> {
-        let is_tunnel = self.method == Method::Connect;
-        self.head.fields.get(if is_tunnel { "proxy-authorization" } else { "authorization" })
-    }
-
     /// Makes it what [`Request::new`] gives, and keeps the memory.
     pub fn clear(&mut self) {
         let Request {

@@ -2,8 +2,7 @@
 
 use crate::{Exchange, Template};
 use http::words::{any_word, where_is};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// How a location is chosen.
@@ -28,14 +27,6 @@ pub struct LocationName {
     pub kind: LocationKind,
     /// The prefix, path, pattern, or the name with its `@`.
     pub text: Box<[u8]>,
-}
-
-impl LocationName {
-    /// Whether it is a prefix, or a path, that ends with a slash: what passes requests on from there is asked for
-    /// without the slash, too, and answers that with a redirection.
-    pub fn ends_with_slash(&self) -> bool {
-        !matches!(self.kind, LocationKind::Regex | LocationKind::Named) && self.text.ends_with(b"/")
-    }
 }
 
 /// Where a location's files are.
@@ -64,32 +55,6 @@ impl Root {
         let mut directory = Vec::new();
         self.write_directory(exchange, &mut directory);
         directory
-    }
-
-    /// Whether there is a directory that all files are below, whatever variables hold.
-    pub fn has_base(&self) -> bool {
-        self.alias.is_none() || self.path.beginning().contains(&b'/')
-    }
-
-    /// The directory that files are below: for an alias the one in front of its last slash, as far as it has no
-    /// variables.
-    pub fn base(&self, exchange: &Exchange) -> Vec<u8> {
-        let Some(_) = self.alias else { return self.directory(exchange) };
-        let text = self.path.beginning();
-        let end = text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-        let mut base = Vec::new();
-        self.absolute(&text[..end], &mut base);
-        base
-    }
-
-    /// The directory, if it depends on no variable and no pattern.
-    pub fn fixed_directory(&self) -> Option<PathBuf> {
-        if self.alias.as_ref().is_some_and(|name| name.kind == LocationKind::Regex) {
-            return None;
-        }
-        let mut directory = Vec::new();
-        self.absolute(self.path.constant()?, &mut directory);
-        Some(OsString::from_vec(directory).into())
     }
 
     /// Appends what [`Root::directory`] gives.

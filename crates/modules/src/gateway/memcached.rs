@@ -32,13 +32,11 @@
 //! ```
 
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
-use crate::shared::gateway::{Gateway, Protocol};
+use crate::shared::gateway::{Gateway, Protocol, redirect_to_slash};
 use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{
-    Args, Directive, Event, Exchange, Loading, LocationName, Module, Rule, ScopeBuilder, Template, View, Work,
-};
+use contract::{Args, Directive, Event, Exchange, Loading, Module, Rule, ScopeBuilder, Template, View, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
 use std::sync::Arc;
@@ -116,7 +114,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     settings.next_upstream =
         Failures::chosen(&view.all(&MEMCACHED_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
     let target = pass.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
-    builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
+    redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = super::upstream::tag(view, location, pass.text());
     let gzip_flag = view.get(&MEMCACHED_GZIP_FLAG).copied().unwrap_or(0);

@@ -1,13 +1,13 @@
 //! Files of a site: from the URI to the path, and what errors of the file system mean.
 
-use contract::{Exchange, MapError};
+use contract::{Exchange, MapError, Root};
 use http::Status;
 use journal::Level;
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// The path that a URI maps to in the exchange's scope; a failure is logged.
@@ -52,6 +52,23 @@ pub(crate) fn map_failed(exchange: &Exchange, error: MapError) -> Status {
             Status::FORBIDDEN
         }
     }
+}
+
+/// Whether there is a directory that all files of a root are below, whatever variables hold.
+pub(crate) fn has_base(root: &Root) -> bool {
+    root.alias.is_none() || root.path.beginning().contains(&b'/')
+}
+
+/// The directory that the files of a request's root are below: for an alias the one in front of its last slash, as far as
+/// it has no variables.
+pub(crate) fn base(exchange: &Exchange) -> Vec<u8> {
+    let root = &exchange.scope.policy.root;
+    if root.alias.is_none() {
+        return root.directory(exchange);
+    }
+    let text = root.path.beginning();
+    let end = text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    root.prefix.join(as_path(&text[..end])).into_os_string().into_vec()
 }
 
 /// Bytes as a path.

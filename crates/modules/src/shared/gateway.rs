@@ -8,7 +8,10 @@ use bytes::Bytes;
 use cache::{Object, ReadError, Rules, rfc9111};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
-use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
+use contract::{
+    Body, Exchange, Handler, LocationKind, LocationName, Outcome, Reroute, ScopeBuilder, Step, Streaming,
+    Work,
+};
 use h1::tokens;
 use http::uri::split_unchecked_uri;
 use http::{Field, Fields, KnownName, Method, Repeated, Status};
@@ -22,6 +25,14 @@ use upstream::{Attempts, Conversation, Dialogue, Failures, Ignored, Kind, Settin
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
     ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
+
+/// Redirects requests that lack the slash at the end of the location's path, as nginx does where requests are passed on.
+pub(crate) fn redirect_to_slash(builder: &mut ScopeBuilder) {
+    let ends_with_slash = |name: &LocationName| {
+        !matches!(name.kind, LocationKind::Regex | LocationKind::Named) && name.text.ends_with(b"/")
+    };
+    builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(ends_with_slash);
+}
 
 /// A protocol that requests are passed on by, with what one location says about it.
 pub(crate) trait Protocol: Send + Sync + 'static {

@@ -3,7 +3,7 @@
 use super::Base;
 use super::chain;
 use super::files::{self, Files};
-use contract::{LocationName, Overlay, Root};
+use contract::{LocationKind, LocationName, Overlay, Root};
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -30,7 +30,7 @@ pub(crate) struct ServedRoot {
 
 impl ServedRoot {
     pub(crate) fn new(overlay: Arc<Overlay>, location: Option<LocationName>, root: &Root) -> ServedRoot {
-        ServedRoot { overlay, location, alias: root.alias.clone(), directory: root.fixed_directory() }
+        ServedRoot { overlay, location, alias: root.alias.clone(), directory: fixed_directory(root) }
     }
 
     /// Whether files below the same directory count in the same way.
@@ -45,6 +45,13 @@ impl ServedRoot {
         let slash: &[u8] = if below.is_empty() { b"" } else { b"/" };
         files::rule_of(&self.overlay, self.alias.as_ref(), &[slash, below].concat())
     }
+}
+
+/// The directory of a root, if it depends on no variable and no pattern.
+fn fixed_directory(root: &Root) -> Option<PathBuf> {
+    let is_pattern = root.alias.as_ref().is_some_and(|name| name.kind == LocationKind::Regex);
+    let text = root.path.constant().filter(|_| !is_pattern)?;
+    Some(root.prefix.join(files::as_path(text)))
 }
 
 /// What was found below all roots.

@@ -249,7 +249,7 @@ impl Basic {
 
     /// The user of a request that is a guest, and whether the guest may pass.
     fn guest(&self, exchange: &Exchange) -> Option<(Vec<u8>, bool)> {
-        let field = exchange.request.credentials().unwrap_or_default();
+        let field = user::field(&exchange.request).unwrap_or_default();
         let (user, password) = user::pair(field)?;
         let admitted = self.guests.admit(&user, &password)?;
         Some((user, admitted))
@@ -345,8 +345,7 @@ impl Basic {
 
     /// Whether a file is below the root, or below a directory that the server's configuration names.
     fn may_name(&self, exchange: &Exchange, path: &Path) -> bool {
-        let root = exchange.scope.policy.root.base(exchange);
-        let root = files::as_path(&root).to_owned();
+        let root = files::as_path(&files::base(exchange)).to_owned();
         let climbs = path.components().any(|part| part == Component::ParentDir);
         let is_below = |path: &Path, directory: &Path| directory.is_absolute() && path.starts_with(directory);
         let mut allowed = self.directories.iter().chain([&root]);

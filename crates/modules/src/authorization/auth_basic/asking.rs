@@ -25,7 +25,7 @@ pub(crate) enum Progress {
 
 /// Begins to check the password of a request against a file.
 pub(crate) fn start(exchange: &Exchange, path: &Path) -> Progress {
-    let field = exchange.request.credentials().unwrap_or_default();
+    let field = user::field(&exchange.request).unwrap_or_default();
     let Some((user, password)) = user::credentials(field) else { return Progress::NotGiven };
     if check::is_right(path, field) {
         return Progress::Right(user);

@@ -73,6 +73,7 @@
 mod walk;
 
 use crate::apache::apache_core::content;
+use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Made, Module, Opener, ScopeBuilder, Template, View};
 use std::sync::Arc;
@@ -152,7 +153,7 @@ fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Links, Diagno
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let root = &builder.policy.root;
     match view.written(&SYMLINKS) {
-        Some(links) if matches!(links.value, Links::Inside) && !root.has_base() => {
+        Some(links) if matches!(links.value, Links::Inside) && !files::has_base(root) => {
             let message =
                 "\"symlinks inside\" needs an alias that begins with a directory and not with a variable";
             let error = Diagnostic::emerg(message).at(links.span);
@@ -169,8 +170,7 @@ impl Links {
     pub(crate) fn of(view: &View<'_>) -> Links {
         match (view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow), content::refuses_links(view)) {
             (Links::Follow, Some(owned_is_fine)) => {
-                let root = |exchange: &Exchange| exchange.scope.policy.root.base(exchange);
-                Links::Refuse { owned_is_fine, from: Some(Template::made(Made(Arc::new(root)))) }
+                Links::Refuse { owned_is_fine, from: Some(Template::made(Made(Arc::new(files::base)))) }
             }
             (links, _) => links,
         }
@@ -196,7 +196,7 @@ impl Links {
                 }
             }
             Links::Inside => {
-                let root = exchange.scope.policy.root.base(exchange);
+                let root = files::base(exchange);
                 match path.starts_with(&root) {
                     true => Way::Beneath { base: root.len() },
                     // What the administrator named elsewhere, as in a condition.

@@ -97,12 +97,11 @@ use crate::shared::cached::keeper;
 use crate::shared::cgi::params::{self, Encoder, Param};
 use crate::shared::cgi::response::{self, Answer};
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
-use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
+use crate::shared::gateway::{Gateway, Protocol, is_idempotent, redirect_to_slash, upload};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationName, Module, Rule, ScopeBuilder,
-    Variable, View, Work,
+    AnyDirective, Args, Directive, Event, Exchange, Loading, Module, Rule, ScopeBuilder, Variable, View, Work,
 };
 use dialogue::Records;
 use http::{Fields, Status};
@@ -195,7 +194,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
-    builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
+    redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = crate::gateway::upstream::tag(view, location, written.value.text());
     let application = Application {

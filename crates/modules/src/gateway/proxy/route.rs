@@ -1,9 +1,10 @@
 //! Where the requests of a scope are passed on to.
 
 use super::target::{Hosts, Pass, Target};
+use crate::shared::gateway::redirect_to_slash;
 use ::upstream::{ClientTls, TlsOptions};
 use conf::Diagnostic;
-use contract::{Directive, Exchange, LocationKind, LocationName, ScopeBuilder, View};
+use contract::{Directive, Exchange, LocationKind, ScopeBuilder, View};
 use http::Status;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Route {
         let name = builder.name.as_ref();
         let location = name.filter(|name| name.kind != LocationKind::Named);
         let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
-        builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
+        redirect_to_slash(builder);
         let policy = pass
             .policy(view, tls, protocol)
             .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;

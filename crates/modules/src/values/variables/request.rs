@@ -128,7 +128,7 @@ pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
     if let Some(user) = crate::shared::apache::variables::user(exchange) {
         return put(&user.name, out);
     }
-    let field = exchange.request.credentials();
+    let field = user::field(&exchange.request);
     put_some(field.and_then(user::of_basic), out)
 }
 

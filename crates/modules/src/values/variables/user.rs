@@ -1,6 +1,14 @@
 //! The user of Basic authentication (RFC 7617).
 
+use contract::Request;
+use http::Method;
 use http::base64::decode;
+
+/// The field with which the client says who it is: to this server, or to the proxy that opens its tunnel.
+pub(crate) fn field(request: &Request) -> Option<&[u8]> {
+    let is_tunnel = request.method == Method::Connect;
+    request.head.fields.get(if is_tunnel { "proxy-authorization" } else { "authorization" })
+}
 
 /// The user that an `Authorization` field names, before any password is checked.
 pub(super) fn of_basic(field: &[u8]) -> Option<Vec<u8>> {
