@@ -49,11 +49,7 @@ impl Budget {
 
     /// The budget of a request.
     pub fn of(exchange: &Exchange) -> Rc<Budget> {
-        exchange.attached_to_all::<Budget>().unwrap_or_else(|| {
-            let budget = Rc::default();
-            exchange.attach_shared(Rc::clone(&budget));
-            budget
-        })
+        Rc::clone(&exchange.kept().budget)
     }
 
     /// Counts the time from now on, until what is returned is dropped.

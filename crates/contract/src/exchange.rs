@@ -1,6 +1,8 @@
 //! One request and its response, on their way through the server.
 
-use crate::{Connection, Definition, Event, FileIdentity, Scope, VariableId, VariableTable};
+use crate::{
+    Budget, Connection, Definition, Event, FileIdentity, Overlaid, Scope, VariableId, VariableTable,
+};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Fields, Method, RequestHead, ResponseHead, Status};
@@ -194,6 +196,8 @@ pub struct Exchange {
     variables: Arc<VariableTable>,
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
+    /// What the latest search for `.htaccess` files found.
+    pub overlaid: Option<Rc<Overlaid>>,
     /// What is attached to this exchange alone.
     own: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
     evaluating: Cell<u32>,
@@ -214,9 +218,20 @@ const EVALUATED_MAX: u32 = 10_000;
 
 /// What a request and the requests inside of the server on its behalf have in common.
 #[derive(Default)]
-struct Kept {
+pub(crate) struct Kept {
     slots: RefCell<Vec<Option<Box<[u8]>>>>,
     attached: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
+    pub(crate) budget: Rc<Budget>,
+}
+
+impl Kept {
+    /// Forgets all and keeps the memory; `false` if another request still uses it.
+    fn clear(kept: &mut Rc<Kept>) -> bool {
+        let Some(Kept { slots, attached, budget }) = Rc::get_mut(kept) else { return false };
+        slots.get_mut().clear();
+        attached.get_mut().clear();
+        Rc::get_mut(budget).map(|budget| *budget = Budget::default()).is_some()
+    }
 }
 
 #[derive(Clone)]
@@ -251,6 +266,7 @@ impl Exchange {
             file: None,
             variables,
             kept: OnceCell::new(),
+            overlaid: None,
             own: RefCell::new(Vec::new()),
             evaluating: Cell::new(0),
             evaluated: Cell::new(0),
@@ -280,6 +296,7 @@ impl Exchange {
             file,
             variables: _,
             kept,
+            overlaid,
             own,
             evaluating,
             evaluated,
@@ -288,13 +305,15 @@ impl Exchange {
             hints,
         } = self;
         // What is attached may look at nothing of the exchange when it ends.
-        *kept = OnceCell::new();
+        if kept.get_mut().is_some_and(|kept| !Kept::clear(kept)) {
+            *kept = OnceCell::new();
+        }
         own.get_mut().clear();
         request.clear();
         response.clear(Status::OK);
         (*internal, *valid_location, *uri_behind_alias) = (false, true, false);
         (*error, *error_page_used) = (None, Replaced::No);
-        (*wire, *note, *subrequest, *file) = (Wire::default(), 0, false, None);
+        (*wire, *note, *subrequest, *file, *overlaid) = (Wire::default(), 0, false, None, None);
         (*evaluating.get_mut(), *evaluated.get_mut()) = (0, 0);
         *captured.get_mut() = None;
         hints.get_mut().clear();
@@ -391,7 +410,7 @@ impl Exchange {
         last(&self.kept.get()?.attached.borrow())
     }
 
-    fn kept(&self) -> &Rc<Kept> {
+    pub(crate) fn kept(&self) -> &Rc<Kept> {
         self.kept.get_or_init(Rc::default)
     }
 
@@ -465,7 +484,18 @@ impl Exchange {
 
     /// The path that the URI maps to.
     pub fn path(&self) -> Result<Vec<u8>, crate::MapError> {
-        self.scope.policy.root.map(self, &self.request.path)
+        match self.known_path() {
+            Some(known) => Ok(known.path.clone()),
+            None => self.scope.policy.root.map(self, &self.request.path),
+        }
+    }
+
+    /// The same path, if the search for `.htaccess` files made it and neither the scope nor the URI has changed since.
+    pub fn known_path(&self) -> Option<&Rc<Overlaid>> {
+        let is_same = |known: &&Rc<Overlaid>| {
+            known.scope.as_ptr() == Arc::as_ptr(&self.scope) && known.uri() == Some(&self.request.path)
+        };
+        self.overlaid.as_ref().filter(is_same)
     }
 
     /// The media type that the scope gives a path.

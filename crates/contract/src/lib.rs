@@ -54,7 +54,7 @@ pub use loading::{Loading, Look, Methods};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
 pub use origin::{Kept, Origin};
-pub use overlay::{FileStatus, Holds, Open, Opener, Overlay, Selection};
+pub use overlay::{Holds, Open, Opener, Overlaid, Overlay, Selection};
 pub use policy::Policy;
 pub use regex::{PatternSets, Regex, Regexes};
 pub use scope::{Phase, Scope, ScopeBuilder};

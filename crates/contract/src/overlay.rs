@@ -1,9 +1,9 @@
 //! Settings in `.htaccess` files, which become a scope while requests are served.
 
-use crate::{Budget, Directive, Exchange, SectionId, Spent};
+use crate::{Budget, Directive, Exchange, Scope, SectionId, Spent};
 use conf::Node;
 use conf::apache::AllowedBelow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::{fmt, fs, io};
 
 /// Where a scope looks for settings in `.htaccess` files.
@@ -18,12 +18,26 @@ pub struct Overlay {
     pub selections: &'static Directive<Selection>,
 }
 
-/// What is at the path of the request's file, from the search for settings. Attached to the exchange.
-pub struct FileStatus {
-    /// The path.
+/// What the search for settings found for a request.
+#[derive(Clone)]
+pub struct Overlaid {
+    /// The path of the request's file.
     pub path: Vec<u8>,
-    /// None where there is no file.
-    pub metadata: Option<fs::Metadata>,
+    /// Where the URI begins in it, if the path depends on nothing else.
+    pub uri_start: Option<usize>,
+    /// What is there, if that was looked at; `Some(None)` where there is no file.
+    pub metadata: Option<Option<fs::Metadata>>,
+    /// The scope of the location.
+    pub below: Weak<Scope>,
+    /// The scope with the settings, the same if there are none.
+    pub scope: Weak<Scope>,
+}
+
+impl Overlaid {
+    /// The URI that the path was made from, if it depends on nothing else.
+    pub fn uri(&self) -> Option<&[u8]> {
+        self.path.get(self.uri_start?..)
+    }
 }
 
 /// How the files are opened where not every symbolic link counts, by their paths.

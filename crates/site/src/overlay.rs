@@ -14,10 +14,13 @@ mod survey;
 use crate::load::Table;
 use cache::Lookup;
 use chain::{Chain, Failure};
-use contract::{Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Scope, Spent, Step, Work};
+use contract::{
+    Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Scope, Spent, Step, Work,
+};
 use files::Files;
 use http::Status;
 use journal::{Level, LogFiles};
+use seen::Way;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,16 +66,31 @@ struct Found {
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
-        let files = match search::find(exchange, overlay) {
-            Ok(files) if files.list.is_empty() => return Step::Next,
-            Ok(files) => files,
+        if let Some((own, scope)) = seen::chosen(exchange) {
+            return take(exchange, own, scope);
+        }
+        let way = match search::find(exchange, overlay) {
+            Ok(way) => way,
             Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),
         };
+        let chosen = way.chosen();
+        let Way { own, files, .. } = way;
+        if let Some(scope) = chosen {
+            return take(exchange, own, scope);
+        }
+        // The sections in the files may depend on what is at the path.
+        exchange.overlaid = Some(Rc::clone(&own));
         let budget = Budget::of(exchange);
         let _running = budget.run();
         match cache::look_up(&self.base, &files, exchange, &budget) {
             Lookup::Spent => refuse_spent(exchange),
-            Lookup::Scope(scope) => take(exchange, scope),
+            Lookup::Scope(scope, is_fixed) => {
+                let chosen = with_scope(&own, &scope);
+                if is_fixed {
+                    seen::shared(|seen| seen.choose(&own, &chosen));
+                }
+                take(exchange, chosen, scope)
+            }
             Lookup::Failure(failure) => refuse(exchange, &failure),
             Lookup::Uncompiled(chain, decisions) => {
                 let files = Rc::unwrap_or_clone(files);
@@ -97,9 +115,13 @@ impl Handler for Choose {
         let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
         let scope = found.scope.clone();
         cache::note(&self.base, *found);
-        match scope {
-            Ok(scope) => take(exchange, scope),
-            Err(failure) => refuse(exchange, &failure),
+        match (scope, exchange.overlaid.as_deref()) {
+            (Ok(scope), Some(own)) => {
+                let own = with_scope(own, &scope);
+                take(exchange, own, scope)
+            }
+            (Ok(_), None) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            (Err(failure), _) => refuse(exchange, &failure),
         }
     }
 }
@@ -161,24 +183,20 @@ fn scope(
     Ok(scope)
 }
 
-fn take(exchange: &mut Exchange, scope: Arc<Scope>) -> Step {
-    let below = std::mem::replace(&mut exchange.scope, Arc::clone(&scope));
-    exchange.attach_own(Overlaid { scope, below });
+fn take(exchange: &mut Exchange, own: Rc<Overlaid>, scope: Arc<Scope>) -> Step {
+    (exchange.overlaid, exchange.scope) = (Some(own), scope);
     Step::Next
 }
 
-/// The settings that a request has, and the scope of the location that they lie over.
-struct Overlaid {
-    scope: Arc<Scope>,
-    below: Arc<Scope>,
+fn with_scope(own: &Overlaid, scope: &Arc<Scope>) -> Rc<Overlaid> {
+    Rc::new(Overlaid { scope: Arc::downgrade(scope), ..own.clone() })
 }
 
 /// The scope of a location without the settings in `.htaccess` files that lie over it.
 pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
-    match exchange.attached::<Overlaid>() {
-        Some(overlaid) if Arc::ptr_eq(&overlaid.scope, &exchange.scope) => Arc::clone(&overlaid.below),
-        _ => Arc::clone(&exchange.scope),
-    }
+    let is_over = |known: &&Rc<Overlaid>| known.scope.as_ptr() == Arc::as_ptr(&exchange.scope);
+    let below = exchange.overlaid.as_ref().filter(is_over).and_then(|known| known.below.upgrade());
+    below.unwrap_or_else(|| Arc::clone(&exchange.scope))
 }
 
 fn refuse_spent(exchange: &Exchange) -> Step {

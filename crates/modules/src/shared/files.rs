@@ -22,7 +22,13 @@ pub(crate) fn with_path<T>(
     act: impl FnOnce(&mut Exchange, &mut Vec<u8>) -> Result<T, Status>,
 ) -> Result<T, Status> {
     let mut path = PATH.take();
-    let mapped = exchange.scope.policy.root.map_into(exchange, &exchange.request.path, &mut path);
+    let mapped = match exchange.known_path() {
+        Some(known) => {
+            path.clone_from(&known.path);
+            Ok(())
+        }
+        None => exchange.scope.policy.root.map_into(exchange, &exchange.request.path, &mut path),
+    };
     let result = match mapped {
         Ok(()) => act(exchange, &mut path),
         Err(error) => Err(map_failed(exchange, error)),

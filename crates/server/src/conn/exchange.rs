@@ -318,12 +318,12 @@ impl PooledRequest {
 #[cfg(test)]
 mod tests {
     use super::{KEPT_TEXT, Message, PooledRequest};
-    use contract::{Exchange, RequestBody};
+    use contract::{Budget, Exchange, Overlaid, RequestBody};
     use engine::Flow;
     use http::{Status, Version};
     use site::testing;
     use std::rc::Rc;
-    use std::sync::Arc;
+    use std::sync::{Arc, Weak};
 
     fn pooled() -> PooledRequest {
         let (_, site) = testing::site("server { }", &[]).unwrap();
@@ -345,7 +345,9 @@ mod tests {
         let state = (internal, valid_location, uri_behind_alias, error, error_page_used);
         let Message { framing, refused, body_done, left, is_tunnel, .. } = message;
         let rest = (wire, note, subrequest, file, framing, refused, body_done, left, is_tunnel, target);
-        format!("{request:?} {response:?} {state:?} {rest:?} {}", exchange.attached::<Rc<()>>().is_some())
+        let attached = (exchange.attached::<Rc<()>>().is_some(), exchange.overlaid.is_some());
+        let budget = Budget::of(exchange).spend(0);
+        format!("{request:?} {response:?} {state:?} {rest:?} {attached:?} {budget:?}")
     }
 
     #[test]
@@ -375,6 +377,14 @@ mod tests {
         (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
             (1, true, 1, true);
         exchange.attach(Rc::clone(&attached));
+        exchange.overlaid = Some(Rc::new(Overlaid {
+            path: b"/a".to_vec(),
+            uri_start: None,
+            metadata: None,
+            below: Weak::new(),
+            scope: Weak::new(),
+        }));
+        assert!(Budget::of(exchange).spend(u32::MAX).is_err());
         let message = &mut pooled.message;
         (message.refused, message.body_done, message.left) = (Some(Status::BAD_REQUEST), true, true);
         message.framing.keep_alive = true;
@@ -382,6 +392,24 @@ mod tests {
         assert_eq!(Rc::strong_count(&attached), 1, "it ended with the request");
         assert!(pooled.target.args.capacity() > 0, "the memory is kept");
         assert_eq!(told(&pooled), fresh);
+    }
+
+    #[test]
+    fn requests_that_outlast_it_share_nothing_with_the_next_one() {
+        let mut pooled = pooled();
+        let inner = pooled.request.flow.exchange.inner(contract::Request::new());
+        assert!(Budget::of(&inner).spend(u32::MAX).is_err());
+        pooled.clear();
+        let exchange = &pooled.request.flow.exchange;
+        exchange.attach(1);
+        assert!(Budget::of(exchange).spend(0).is_ok() && inner.attached::<i32>().is_none());
+        let budget = Budget::of(exchange);
+        pooled.clear();
+        assert!(budget.spend(u32::MAX).is_err());
+        assert!(
+            Budget::of(&pooled.request.flow.exchange).spend(0).is_ok(),
+            "a body may still hold the other"
+        );
     }
 
     #[test]

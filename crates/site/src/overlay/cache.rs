@@ -14,7 +14,8 @@ const ENTRIES_MAX: usize = 1024;
 
 /// What is known.
 pub(super) enum Lookup {
-    Scope(Arc<Scope>),
+    /// A scope, and whether nothing but the files decides that it is this one.
+    Scope(Arc<Scope>, bool),
     Failure(Failure),
     /// The files are read, but not compiled for a request such as this, for which these blocks count.
     Uncompiled(Arc<Chain>, Box<[bool]>),
@@ -70,7 +71,7 @@ pub(super) fn look_up(base: &Arc<Base>, files: &Files, exchange: &Exchange, budg
         match chain.decide(exchange, budget) {
             Err(Spent) => Lookup::Spent,
             Ok(decisions) => match entry.scope(&decisions) {
-                Some(scope) => Lookup::Scope(scope),
+                Some(scope) => Lookup::Scope(scope, chain.is_fixed()),
                 None => Lookup::Uncompiled(chain, decisions),
             },
         }

@@ -161,6 +161,11 @@ impl Chain {
         Ok(decisions.into())
     }
 
+    /// Whether nothing but the files decides which scope they come to.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.selections.is_empty() && self.looked.is_empty()
+    }
+
     /// How many blocks there are.
     pub(super) fn selection_count(&self) -> usize {
         self.selections.len()

@@ -2,7 +2,7 @@
 
 use super::files::{File, Files, Stamp, as_path, failed, reads_files, rule_of};
 use super::seen::{self, Way};
-use contract::{Exchange, FileStatus, LocationKind, Opener, Overlay};
+use contract::{Exchange, LocationKind, Opener, Overlaid, Overlay};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::rc::Rc;
@@ -15,29 +15,37 @@ const DIRECTORIES_MAX: usize = 128;
 /// Room for so many files is made at once.
 const USUAL_COUNT: usize = 4;
 
-/// Looks for the files, one `stat` for each directory and name, and one for the request's own file, which is attached to
-/// the exchange. The error says why all requests are denied.
-pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Rc<Files>, String> {
+/// Looks for the files, one `stat` for each directory and name, and one for the request's own file. The error says why
+/// all requests are denied.
+pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, String> {
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri(exchange)))?;
-    let root = (start(exchange, &path), overlay);
+    let root_end = start(exchange, &path);
+    let root = (root_end, overlay);
     // Where links are refused, only files that are open may be looked at.
-    if exchange.scope.policy.overlay_opener.is_some() {
-        return search(exchange, &path, root).map(Rc::new);
+    let is_free = exchange.scope.policy.overlay_opener.is_none();
+    if is_free && let Some(way) = seen::shared(|seen| seen.find(&path, root)).flatten() {
+        return Ok(way);
     }
-    if let Some(Way { own, files, .. }) = seen::shared(|seen| seen.find(&path, root)).flatten() {
-        attach(exchange, own);
-        return Ok(files);
-    }
-    let (own, is_no_directory) = own_file(path);
-    attach(exchange, Rc::clone(&own));
-    let directories_end = if is_no_directory { last_slash(&own.path) } else { own.path.len() };
-    let directories = &own.path[..directories_end];
-    let (files, moment) = match seen::shared(|seen| seen.find_directory(directories, root)).flatten() {
-        Some(found) => found,
-        None => (search(exchange, directories, root).map(Rc::new)?, net::moment()),
+    let (metadata, is_no_directory) = if is_free { own_file(&path) } else { (None, false) };
+    let directories_end = if is_no_directory { last_slash(&path) } else { path.len() };
+    let directories = &path[..directories_end];
+    let known = match is_free {
+        true => seen::shared(|seen| seen.find_directory(directories, root)).flatten(),
+        false => None,
     };
-    seen::shared(|seen| seen.keep(Way { moment, own, directories_end, files: Rc::clone(&files) }));
-    Ok(files)
+    let (files, moment, scope) = match known {
+        Some(known) => known,
+        None => (search(exchange, directories, root).map(Rc::new)?, net::moment(), None),
+    };
+    let below = Arc::downgrade(&exchange.scope);
+    let is_chosen = scope.is_some() || files.list.is_empty();
+    let scope = scope.unwrap_or_else(|| below.clone());
+    let own = Overlaid { uri_start: uri_start(exchange, root_end), path, metadata, below, scope };
+    let way = Way { moment, own: Rc::new(own), directories_end, files, is_chosen };
+    if is_free {
+        seen::shared(|seen| seen.keep(way.clone()));
+    }
+    Ok(way)
 }
 
 fn uri(exchange: &Exchange) -> String {
@@ -119,29 +127,19 @@ fn first(
     Ok(None)
 }
 
-/// What is at the path of a request, and whether that is not a directory, so that there are no settings below it.
-fn own_file(path: Vec<u8>) -> (Rc<FileStatus>, bool) {
-    if names_directory(&path) {
-        return (Rc::new(FileStatus { path, metadata: None }), false);
+/// What is at the path of a request, if that is looked at, and whether it is not a directory, so that there are no settings
+/// below it.
+fn own_file(path: &[u8]) -> (Option<Option<fs::Metadata>>, bool) {
+    // This is the path of a directory, whatever is there.
+    if path.ends_with(b"/") {
+        return (None, false);
     }
-    let found = fs::metadata(as_path(&path));
+    let found = fs::metadata(as_path(path));
     let is_no_directory = match &found {
         Ok(metadata) => !metadata.is_dir(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    (Rc::new(FileStatus { path, metadata: found.ok() }), is_no_directory)
-}
-
-/// Attaches what is at the path of a request, if that was looked at.
-fn attach(exchange: &Exchange, own: Rc<FileStatus>) {
-    if !names_directory(&own.path) {
-        exchange.attach_own_shared(own);
-    }
-}
-
-/// Whether a path is that of a directory, whatever is there.
-fn names_directory(path: &[u8]) -> bool {
-    path.ends_with(b"/")
+    (Some(found.ok()), is_no_directory)
 }
 
 /// What is at a path; it is open where the way to it matters.
@@ -160,6 +158,13 @@ fn look(exchange: &Exchange, path: &[u8]) -> Result<(Stat, Option<fs::File>), Er
 fn is_refused(exchange: &Exchange, directory: &[u8]) -> bool {
     let follows = exchange.scope.policy.overlay_opener.is_none();
     !follows && as_path(directory).is_dir()
+}
+
+/// Where the URI begins in a path with this root, if the path depends on nothing else.
+fn uri_start(exchange: &Exchange, root_end: usize) -> Option<usize> {
+    let root = &exchange.scope.policy.root;
+    let is_below = root.alias.is_none() && exchange.request.path.starts_with(b"/");
+    (is_below && root.path.constant().is_some()).then_some(root_end)
 }
 
 /// Where in a path its root ends, without the slash.

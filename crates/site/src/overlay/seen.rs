@@ -12,13 +12,15 @@
 //!   nothing of a request was left from before, then the next request began before that call ([`net::events_moment`]). It
 //!   shares the looks that were made for other connections since.
 //!
+//! Where nothing but the files decides which scope applies, the scope is kept with the looks and shared like them.
+//!
 //! A request that has waited looks for itself: what it waited for, such as a program, may have changed the files.
 
 use super::files::Files;
-use contract::{FileStatus, Overlay};
+use contract::{Exchange, Overlaid, Overlay, Scope};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How many requests' files are kept, and the longest path among them, in bytes.
 const WAYS_MAX: usize = 16;
@@ -58,6 +60,11 @@ pub(super) fn shared<T>(use_seen: impl FnOnce(&mut Seen) -> T) -> Option<T> {
     })
 }
 
+/// What was chosen for a request for the same path in the same location, if the request that runs now may share that.
+pub(super) fn chosen(exchange: &Exchange) -> Option<(Rc<Overlaid>, Arc<Scope>)> {
+    shared(|seen| seen.chosen(&exchange.scope, &exchange.request.path)).flatten()
+}
+
 /// Forgets all: another site serves.
 pub(super) fn forget() {
     SEEN.take();
@@ -79,14 +86,21 @@ pub(super) struct Seen {
 pub(super) struct Way {
     /// The moment of the first look at any of them.
     pub(super) moment: u64,
-    /// What is at the request's own path.
-    pub(super) own: Rc<FileStatus>,
+    /// What is at the request's own path, and the scopes.
+    pub(super) own: Rc<Overlaid>,
     /// Where the directories end in that path.
     pub(super) directories_end: usize,
     pub(super) files: Rc<Files>,
+    /// Whether the scope with the settings is known, since nothing but the files decides which one it is.
+    pub(super) is_chosen: bool,
 }
 
 impl Way {
+    /// The scope with the settings, if it is known and still kept.
+    pub(super) fn chosen(&self) -> Option<Arc<Scope>> {
+        if self.is_chosen { self.own.scope.upgrade() } else { None }
+    }
+
     fn directories(&self) -> &[u8] {
         &self.own.path[..self.directories_end]
     }
@@ -102,30 +116,49 @@ impl Seen {
         }
     }
 
+    /// What was chosen for a path in the location with this scope.
+    fn chosen(&self, below: &Arc<Scope>, uri: &[u8]) -> Option<(Rc<Overlaid>, Arc<Scope>)> {
+        let is_same = |way: &&Way| {
+            let is_of_location = way.own.below.as_ptr() == Arc::as_ptr(below);
+            is_of_location && way.moment >= self.arrived && way.own.uri() == Some(uri)
+        };
+        let way = self.ways.iter().rev().find(is_same)?;
+        way.chosen().map(|scope| (Rc::clone(&way.own), scope))
+    }
+
+    /// Keeps what was chosen after these looks, if nothing but the files decided that.
+    pub(super) fn choose(&mut self, looked: &Rc<Overlaid>, chosen: &Rc<Overlaid>) {
+        if let Some(way) = self.ways.iter_mut().find(|way| Rc::ptr_eq(&way.own, looked)) {
+            (way.own, way.is_chosen) = (Rc::clone(chosen), true);
+        }
+    }
+
     /// The files for a path below a root that ends there.
     pub(super) fn find(&self, path: &[u8], root: (usize, &Arc<Overlay>)) -> Option<Way> {
         self.ways(root).find(|way| way.own.path == path).cloned()
     }
 
-    /// The files for all paths in a directory, and the moment of the first look at them.
+    /// The files for all paths in a directory, the moment of the first look at them, and the scope, if it is known.
     pub(super) fn find_directory(
         &self,
         directory: &[u8],
         root: (usize, &Arc<Overlay>),
-    ) -> Option<(Rc<Files>, u64)> {
-        let same = self.ways(root).find(|way| way.directories() == directory);
+    ) -> Option<(Rc<Files>, u64, Option<Weak<Scope>>)> {
+        // The latest of them knows most.
+        let same = self.ways(root).rev().find(|way| way.directories() == directory);
         if let Some(way) = same {
-            return Some((Rc::clone(&way.files), way.moment));
+            let scope = way.is_chosen.then(|| way.own.scope.clone());
+            return Some((Rc::clone(&way.files), way.moment, scope));
         }
         // A front controller is in a directory above. The lengths of paths tell directories apart where slashes stand alone.
         let is_plain = !directory.windows(2).any(|pair| pair == b"//");
         let is_above =
             |way: &&Way| way.directories().strip_prefix(directory).is_some_and(|rest| rest.starts_with(b"/"));
         let below = self.ways(root).find(is_above).filter(|_| is_plain)?;
-        Some((Rc::new(below.files.down_to(directory.len())), below.moment))
+        Some((Rc::new(below.files.down_to(directory.len())), below.moment, None))
     }
 
-    fn ways(&self, root: (usize, &Arc<Overlay>)) -> impl Iterator<Item = &Way> {
+    fn ways(&self, root: (usize, &Arc<Overlay>)) -> impl DoubleEndedIterator<Item = &Way> {
         self.ways.iter().filter(move |way| way.moment >= self.arrived && way.files.is_below(root))
     }
 
@@ -142,10 +175,12 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, FileStatus, Files, Overlay, PATH_MAX, Rc, Seen, SharedLooks, WAYS_MAX, Way, shared};
+    use super::{
+        Arc, Files, Overlaid, Overlay, PATH_MAX, Rc, Scope, Seen, SharedLooks, WAYS_MAX, Way, Weak, shared,
+    };
     use conf::Arity;
-    use contract::{Config, Directive, Selection};
-    use std::path::Path;
+    use contract::{Config, Directive, Policy, Root, ScopeBuilder, Selection, Template};
+    use std::path::{Path, PathBuf};
 
     static SELECTIONS: Directive<Selection> =
         Directive::new("Selections", |_, _| unreachable!()).args(Arity::Flag);
@@ -162,8 +197,14 @@ mod tests {
     fn way(overlay: &Arc<Overlay>, path: &str, moment: u64) -> Way {
         let directories_end = path.rfind('/').unwrap();
         let files = Files::of(overlay, Path::new("src"), Path::new("src/overlay"), 0).unwrap();
-        let own = FileStatus { path: path.into(), metadata: None };
-        Way { moment, own: Rc::new(own), directories_end, files: Rc::new(files) }
+        let (uri_start, below) = (Some(ROOT_END), Weak::new());
+        let own = Overlaid { path: path.into(), uri_start, metadata: None, scope: below.clone(), below };
+        Way { moment, own: Rc::new(own), directories_end, files: Rc::new(files), is_chosen: false }
+    }
+
+    fn scope() -> Arc<Scope> {
+        let root = Root { path: Template::literal(b"src"), alias: None, prefix: PathBuf::new() };
+        Arc::new(ScopeBuilder::new(None, Policy::new(root)).finish())
     }
 
     #[test]
@@ -185,11 +226,47 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_lasts_as_long_as_its_looks() {
+        let (mut seen, overlay) = (Seen::default(), overlay());
+        let (location, settings) = (scope(), scope());
+        let mut way = way(&overlay, "src/overlay/b.html", 2);
+        let looked = Overlaid { below: Arc::downgrade(&location), ..Overlaid::clone(&way.own) };
+        let chosen = Rc::new(Overlaid { scope: Arc::downgrade(&settings), ..looked.clone() });
+        way.own = Rc::new(looked);
+        let finds = |seen: &Seen, uri: &str| {
+            let found = seen.chosen(&location, uri.as_bytes());
+            found.is_some_and(|(own, scope)| Rc::ptr_eq(&own, &chosen) && Arc::ptr_eq(&scope, &settings))
+        };
+        let scope_of_directory = |seen: &Seen, directory: &str| {
+            let found = seen.find_directory(directory.as_bytes(), (ROOT_END, &overlay));
+            found.and_then(|(_, _, scope)| scope).is_some_and(|scope| scope.ptr_eq(&chosen.scope))
+        };
+        seen.begin(1, 1);
+        seen.keep(way.clone());
+        assert!(!finds(&seen, "/overlay/b.html") && !scope_of_directory(&seen, "src/overlay"));
+        seen.choose(&way.own, &chosen);
+        assert!(finds(&seen, "/overlay/b.html") && scope_of_directory(&seen, "src/overlay"));
+        assert!(!finds(&seen, "/overlay/c.html") && !scope_of_directory(&seen, "src"));
+        assert!(seen.chosen(&settings, b"/overlay/b.html").is_none(), "another location");
+        seen.begin(1, 3);
+        assert!(!finds(&seen, "/overlay/b.html"), "a request that may have come after the look");
+        seen.begin(1, 2);
+        assert!(finds(&seen, "/overlay/b.html"));
+        drop(settings);
+        assert!(seen.chosen(&location, b"/overlay/b.html").is_none(), "nothing is kept for longer");
+        seen.begin(4, 2);
+        assert!(
+            seen.find_directory(b"src/overlay", (ROOT_END, &overlay)).is_none(),
+            "events were taken again"
+        );
+    }
+
+    #[test]
     fn a_directory_above_has_a_part_of_the_files() {
         let (mut seen, overlay) = (Seen::default(), overlay());
         seen.keep(way(&overlay, "src/overlay/b.html", 1));
         let count = |directory: &[u8]| {
-            seen.find_directory(directory, (ROOT_END, &overlay)).map(|(files, _)| files.list.len())
+            seen.find_directory(directory, (ROOT_END, &overlay)).map(|(files, ..)| files.list.len())
         };
         assert_eq!((count(b"src/overlay"), count(b"src")), (Some(1), Some(0)));
         assert_eq!((count(b"sr"), count(b"src/overlay/b")), (None, None));

@@ -1,7 +1,7 @@
 //! The variables of rewriting and of expressions: `%{NAME}`.
 
 use crate::files::index;
-use contract::{Budget, Exchange, FileStatus, Peer, Replaced, Spent};
+use contract::{Budget, Exchange, Peer, Replaced, Spent};
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -152,16 +152,18 @@ pub(crate) fn with_metadata<T>(
     budget: &Budget,
     take: impl FnOnce(&Metadata) -> T,
 ) -> Result<Option<T>, Spent> {
-    if let Some(status) = own_file(exchange, path) {
-        return Ok(status.metadata.as_ref().map(take));
+    if let Some(metadata) = own_file(exchange, path) {
+        return Ok(metadata.as_ref().map(take));
     }
     budget.step(path.len())?;
     Ok(fs::metadata(OsStr::from_bytes(path)).ok().as_ref().map(take))
 }
 
 /// What is known of the request's own file, if this is its path.
-fn own_file(exchange: &Exchange, path: &[u8]) -> Option<Rc<FileStatus>> {
-    exchange.attached::<FileStatus>().filter(|status| status.path == path)
+fn own_file<'e>(exchange: &'e Exchange, path: &[u8]) -> Option<&'e Option<Metadata>> {
+    let known = exchange.overlaid.as_deref()?;
+    let is_own = std::ptr::eq(&*known.path, path) || known.path == path;
+    known.metadata.as_ref().filter(|_| is_own)
 }
 
 /// The same for what is at the path itself, where that may be a symbolic link.
