@@ -234,8 +234,12 @@ impl Fields {
     #[inline]
     pub fn push_checked(&mut self, field: &Field<'_>) -> Result<(), InvalidField> {
         let start = self.arena.len();
+        if u32::try_from(start + field.line.len()).is_err() {
+            return Err(InvalidField);
+        }
         self.arena.extend_from_slice(field.line);
-        self.add_span(start, field.name.len(), field.value.len())
+        self.note_span(start, (field.name.len(), field.value.len()), field.known);
+        Ok(())
     }
 
     /// Adds the fields whose lines stand at the start of these bytes, as far as they are written as most are: a name of

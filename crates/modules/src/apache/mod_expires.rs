@@ -45,11 +45,11 @@
 //! ```
 
 use crate::shared::apache::{in_all_files, in_file, values};
-use crate::transform::headers::expires::date_text;
+use crate::transform::headers::expires::push_expires;
 use conf::{Arity, Diagnostic, Word, value};
 use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
+use http::Fields;
 use journal::clock::Time;
-use std::borrow::Cow;
 
 /// When content is stale.
 pub static MODULE: Module = Module {
@@ -164,12 +164,15 @@ struct Expires {
 struct Lifetime {
     age: Age,
     /// `Cache-Control` of content that is fresh for all of the time.
-    control: Vec<u8>,
+    control: Fields,
 }
 
 impl Lifetime {
     fn new(age: Age) -> Lifetime {
-        Lifetime { age, control: max_age(age.seconds) }
+        let mut control = Fields::new();
+        // The value is letters and digits.
+        let _ = control.push(b"Cache-Control", &max_age(age.seconds));
+        Lifetime { age, control }
     }
 }
 
@@ -197,14 +200,18 @@ impl Filter for Expires {
         let expires = from.saturating_add(age.seconds);
         let fields = &mut exchange.response.fields;
         let left = expires.saturating_sub(now);
-        let control = match fields.get("cache-control") {
-            None if left == age.seconds => Cow::Borrowed(&lifetime.control[..]),
-            None => Cow::Owned(max_age(left)),
-            Some(present) => Cow::Owned([present, &max_age(left)].join(&b", "[..])),
-        };
         // What was there was a field already; all else is digits and letters.
-        let _ = fields.set("Cache-Control", &control);
-        let _ = fields.set("Expires", &date_text(expires));
+        let _ = match fields.get("cache-control") {
+            None if left == age.seconds => {
+                lifetime.control.iter().try_for_each(|line| fields.push_checked(&line))
+            }
+            None => fields.push(b"Cache-Control", &max_age(left)),
+            Some(present) => {
+                let joined = [present, &max_age(left)].join(&b", "[..]);
+                fields.set("Cache-Control", &joined)
+            }
+        };
+        push_expires(fields, expires);
         body
     }
 }
@@ -213,7 +220,9 @@ impl Expires {
     fn of_type(&self, content_type: Option<&[u8]>) -> Option<&Lifetime> {
         let essence = content_type.and_then(|text| text.split(|&byte| byte == b';').next());
         let essence = essence.unwrap_or_default().trim_ascii();
-        let exact = self.by_type.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence));
+        // Most types are written in lower case, and compared at once.
+        let is_same = |known: &[u8]| known == essence || known.eq_ignore_ascii_case(essence);
+        let exact = self.by_type.iter().find(|(known, _)| is_same(known));
         let starts =
             |start: &[u8]| essence.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
         let wide = || self.by_type.iter().find(|(known, _)| known.strip_suffix(b"*").is_some_and(starts));

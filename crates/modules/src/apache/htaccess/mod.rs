@@ -129,6 +129,7 @@ use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, ScopeBuilder, Step, View,
 };
 use http::Status;
+use http::words::{any_word, where_is};
 use journal::Level;
 use std::sync::Arc;
 
@@ -215,11 +216,18 @@ fn names(view: &View<'_>) -> Arc<[Box<[u8]>]> {
 #[derive(Clone)]
 pub(crate) struct Hidden {
     names: Arc<[Box<[u8]>]>,
+    /// Whether all of them start with a dot, as usual.
+    are_dotted: bool,
 }
 
 impl Hidden {
     pub(crate) fn of(view: &View<'_>) -> Hidden {
-        Hidden { names: names(view) }
+        Hidden::new(names(view))
+    }
+
+    fn new(names: Arc<[Box<[u8]>]>) -> Hidden {
+        let are_dotted = names.iter().all(|name| name.starts_with(b"."));
+        Hidden { names, are_dotted }
     }
 
     /// Whether a request for a file with this name is denied.
@@ -231,7 +239,11 @@ impl Hidden {
 
 impl Handler for Hidden {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let mut segments = exchange.request.path.split(|&byte| byte == b'/');
+        let path = &exchange.request.path;
+        if self.are_dotted && !has_dotted_segment(path) {
+            return Step::Next;
+        }
+        let mut segments = path.split(|&byte| byte == b'/');
         if !segments.any(|segment| self.has(segment)) {
             return Step::Next;
         }
@@ -241,6 +253,12 @@ impl Handler for Hidden {
         );
         Step::Finish(Status::FORBIDDEN)
     }
+}
+
+/// Whether a segment of a path starts with a dot. Few do, which is seen at a glance.
+fn has_dotted_segment(path: &[u8]) -> bool {
+    let after_slash = |word| (where_is(word, b'/') << 8) & where_is(word, b'.') != 0;
+    path.starts_with(b".") || any_word(path, after_slash)
 }
 
 #[cfg(test)]
@@ -305,12 +323,16 @@ mod tests {
     #[test]
     fn names_that_start_so_are_hidden() {
         let site = Site::location("htaccess on;");
-        let hidden = Hidden { names: Arc::from([Box::from(*b".Site-Access") as Box<[u8]>]) };
-        let verdict = |path: &str| status(&hidden.run(&mut site.get(path)));
+        let verdict = |hidden: &Hidden, path| status(&hidden.run(&mut site.get(path)));
+        let hidden = Hidden::new(Arc::from([Box::from(*b".Site-Access") as Box<[u8]>]));
+        let verdict_of = |path| verdict(&hidden, path);
         let paths = ["/.htaccess", "/a/.htpasswd", "/.HTACCESS", "/.ht/a", "/a.htaccess", "/.h"];
-        assert_eq!(paths.map(verdict), [403, 403, 403, 403, 0, 0]);
+        assert_eq!(paths.map(verdict_of), [403, 403, 403, 403, 0, 0]);
         let paths = ["/.site-access", "/a/.Site-Access/b", "/.site-accesses", "/x.site-access"];
-        assert_eq!(paths.map(verdict), [403, 403, 0, 0]);
+        assert_eq!(paths.map(verdict_of), [403, 403, 0, 0]);
+        let hidden = Hidden::new(Arc::from([Box::from(*b"settings") as Box<[u8]>]));
+        let paths = ["/a/Settings", "/.htaccess", "/a/.b/settings2"];
+        assert_eq!(paths.map(|path| verdict(&hidden, path)), [403, 403, 0]);
     }
 
     #[test]

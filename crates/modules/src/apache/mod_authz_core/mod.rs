@@ -119,7 +119,7 @@ const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if let Some(rules) = merged(view) {
-        let needs_groups = rules.has(Requirement::is_about_groups);
+        let (is_open, needs_groups) = (rules.grant_all(), rules.has(Requirement::is_about_groups));
         let alternative = mod_access_compat::alternative(view);
         let units = rules.units().saturating_add(alternative.as_ref().map_or(0, Rules::units));
         let sends_forbidden = last(view, &SEND_FORBIDDEN).unwrap_or(false);
@@ -127,7 +127,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         // Not in the access phase: `satisfy any` must not override it, and it counts for subrequests, too.
         builder.handle(
             Phase::Preaccess,
-            Required { rules, units, basic, needs_groups, sends_forbidden, alternative },
+            Required { rules, is_open, units, basic, needs_groups, sends_forbidden, alternative },
         );
     }
     Ok(())
@@ -181,6 +181,15 @@ impl Merged {
         }
     }
 
+    /// Whether every request is granted.
+    fn grant_all(&self) -> bool {
+        match self {
+            Merged::One(list) => list.iter().any(Requirement::is_always_met),
+            Merged::Both(Kind::All, both) => both.iter().all(Merged::grant_all),
+            Merged::Both(_, both) => both.iter().any(Merged::grant_all),
+        }
+    }
+
     fn units(&self) -> u32 {
         match self {
             Merged::One(list) => list.iter().map(Requirement::units).fold(1, u32::saturating_add),
@@ -198,6 +207,8 @@ impl Merged {
 
 struct Required {
     rules: Merged,
+    /// Whether they grant every request.
+    is_open: bool,
     /// What an answer costs of a [`Budget`].
     units: u32,
     /// How users prove who they are.
@@ -211,6 +222,10 @@ struct Required {
 
 impl Handler for Required {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if self.is_open {
+            refusing::pass(exchange);
+            return Step::Next;
+        }
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }

@@ -150,6 +150,11 @@ impl Requirement {
         self.methods.as_ref().is_none_or(|methods| methods.has(method))
     }
 
+    /// Whether every request meets it.
+    pub(super) fn is_always_met(&self) -> bool {
+        self.methods.is_none() && !self.negated && matches!(self.what, What::All(true))
+    }
+
     /// How much work its verdict is: a variable is looked for among all of them.
     pub(super) fn units(&self) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);

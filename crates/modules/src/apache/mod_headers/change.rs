@@ -95,6 +95,25 @@ impl Change {
         Ok(())
     }
 
+    /// The line that this sets in every response, without a look at anything else.
+    pub(super) fn line(&self) -> Option<Fields> {
+        let is_plain = matches!(self.action, Action::Set) && self.condition.is_none();
+        let value = self.constant().filter(|_| is_plain && !self.is_framing() && !self.is_typed())?;
+        let mut line = Fields::new();
+        line.push(self.name.as_bytes(), value).ok().map(|()| line)
+    }
+
+    /// Sets such a line.
+    pub(super) fn set(&self, line: &Fields, fields: &mut Fields, made: &mut usize) -> Result<(), Failure> {
+        fields.remove(&self.name);
+        for field in line.iter() {
+            count(made, field.value.len())?;
+            // It was a field already.
+            let _: Result<(), InvalidField> = fields.push_checked(&field);
+        }
+        Ok(())
+    }
+
     /// The value, where it is the same for all requests.
     fn constant(&self) -> Option<&[u8]> {
         let Value::Parts(parts) = &self.value else { return None };
@@ -146,10 +165,15 @@ impl Change {
             .any(|name| self.name.eq_ignore_ascii_case(name))
     }
 
-    /// Changes one of the fields that the server itself keeps.
-    fn apply_typed(&self, exchange: &mut Exchange, value: &[u8], budget: &Budget) -> Result<bool, Failure> {
+    /// Whether this is one of the fields that the server itself keeps.
+    fn is_typed(&self) -> bool {
         const TYPED: [&str; 5] = ["content-type", "etag", "location", "last-modified", "accept-ranges"];
-        if !TYPED.iter().any(|typed| typed.eq_ignore_ascii_case(&self.name)) {
+        TYPED.iter().any(|typed| typed.eq_ignore_ascii_case(&self.name))
+    }
+
+    /// Changes one of these fields.
+    fn apply_typed(&self, exchange: &mut Exchange, value: &[u8], budget: &Budget) -> Result<bool, Failure> {
+        if !self.is_typed() {
             return Ok(false);
         }
         let name = self.name.to_ascii_lowercase();

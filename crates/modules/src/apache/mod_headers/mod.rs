@@ -260,7 +260,7 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let changes = values(view, &HEADER);
+    let changes: Vec<_> = values(view, &HEADER).into_iter().map(|change| (change.line(), change)).collect();
     if !changes.is_empty() {
         builder.filter(ChangeFields { changes });
     }
@@ -298,7 +298,8 @@ impl Handler for ChangeRequest {
 }
 
 struct ChangeFields {
-    changes: Vec<Change>,
+    /// Changes, with the line that each sets in all responses, if it does that.
+    changes: Vec<(Option<Fields>, Change)>,
 }
 
 impl Filter for ChangeFields {
@@ -309,10 +310,13 @@ impl Filter for ChangeFields {
         let is_content = is_content(exchange);
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        for change in self.changes.iter().filter(|change| change.always || is_content) {
+        for (line, change) in self.changes.iter().filter(|(_, change)| change.always || is_content) {
             let apart = change.always.then_some(&mut always);
-            let paid = budget.step(0).map_err(Failure::from);
-            if let Err(failure) = paid.and_then(|()| change.apply(exchange, apart, &mut made, &budget)) {
+            let changed = budget.step(0).map_err(Failure::from).and_then(|()| match line {
+                Some(line) => change.set(line, apart.unwrap_or(&mut exchange.response.fields), &mut made),
+                None => change.apply(exchange, apart, &mut made, &budget),
+            });
+            if let Err(failure) = changed {
                 failure.refuse(exchange);
                 exchange.response.status = Status::INTERNAL_SERVER_ERROR;
                 return body;

@@ -4,6 +4,7 @@ use super::{Description, add_charset, describe, of_path};
 use crate::apache::mod_negotiation;
 use crate::shared::apache::methods;
 use contract::{Body, Exchange, Filter};
+use http::words::{any_marked, first_marked, where_is};
 
 /// Sets the type of a file whose last extension has none: as in Apache, it is that of the extension before.
 pub(super) struct Typed;
@@ -11,8 +12,7 @@ pub(super) struct Typed;
 impl Filter for Typed {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         // Most paths have one dot, which is seen without a copy.
-        let dots = exchange.request.path.iter().filter(|byte| **byte == b'.').count();
-        if exchange.file.is_some() && dots < 2 {
+        if exchange.file.is_some() && !has_two_dots(&exchange.request.path) {
             return body;
         }
         let Some(path) = methods::path_of_file(exchange).filter(|path| of_path(path).nth(1).is_some()) else {
@@ -28,6 +28,11 @@ impl Filter for Typed {
         }
         body
     }
+}
+
+fn has_two_dots(path: &[u8]) -> bool {
+    let dots = |word| where_is(word, b'.');
+    first_marked(path, dots).is_some_and(|first| any_marked(&path[first + 1..], dots))
 }
 
 /// Sets character set, encoding and language.

@@ -12,11 +12,16 @@ use std::sync::Arc;
 /// Rounds of `N`, unless the flag says otherwise.
 const ROUNDS_MAX: u32 = 32_000;
 
+/// Common patterns that match every path. Those that end in `$` do not match all paths with line ends.
+const MATCH_ALL: [&[u8]; 6] = [b"", b"^", b".*", b"^.*", b"(.*)", b"^(.*)"];
+
 /// A pattern and what replaces a path that matches it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(super) pattern: Arc<Pattern>,
     pub(super) negated: bool,
+    /// Whether the pattern matches every path.
+    pub(super) matches_all: bool,
     /// None leaves the path alone.
     pub(super) target: Option<Text>,
     pub(super) flags: Flags,
@@ -66,6 +71,7 @@ impl Rule {
         Ok(Rule {
             pattern: pattern(args, loading, first, text, ignore_case)?,
             negated,
+            matches_all: MATCH_ALL.contains(&text),
             target: if keeps { None } else { Some(Text::parse(args, second, &second.text)?) },
             flags,
         })
@@ -199,4 +205,17 @@ pub(super) fn flag_texts(args: &Args<'_>) -> Result<Vec<String>, Diagnostic> {
     let inner = inner.ok_or_else(|| args.error("has flags that are not in brackets"))?;
     let flags = inner.split(',').map(str::trim).filter(|flag| !flag.is_empty());
     Ok(flags.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MATCH_ALL, Pattern};
+
+    #[test]
+    fn patterns_that_match_all_do_so() {
+        for text in MATCH_ALL {
+            let pattern = Pattern::new(text, false).unwrap();
+            assert!([&b""[..], b"a/b", b"\n", b"a\nb", b"\n\n"].iter().all(|path| pattern.is_match(path)));
+        }
+    }
 }

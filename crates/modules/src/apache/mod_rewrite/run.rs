@@ -73,7 +73,14 @@ pub(super) struct Rewriter {
 
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let Ok(path) = exchange.path() else { return Step::Next };
+        let known = exchange.known_path().cloned();
+        let path = match known.as_deref() {
+            Some(known) => Cow::Borrowed(&known.path[..]),
+            None => match exchange.path() {
+                Ok(path) => Cow::Owned(path),
+                Err(_) => return Step::Next,
+            },
+        };
         // The directory itself, asked for without its slash, is redirected first.
         let is_directory = self.program.directory.strip_suffix(b"/") == Some(&path);
         let is_skipped = is_directory && !self.options.allow_no_slash;
@@ -139,7 +146,7 @@ struct Run<'a> {
     /// Whether rules that count for requests of clients only are skipped.
     is_subrequest: bool,
     /// The path of the file as it is rewritten: below the file system's root, or a path of a URI.
-    filename: Vec<u8>,
+    filename: Cow<'a, [u8]>,
     /// The path info. None while the path has it, which nothing has changed so far.
     path_info: Option<Vec<u8>>,
     /// The path of the file and the query before the first change.
@@ -231,12 +238,16 @@ impl Run<'_> {
     fn match_path(&self, conditional: &Conditional) -> Result<Option<Match>, Failure> {
         let path = match self.path_info.as_deref() {
             None | Some(b"") => Cow::Borrowed(&self.filename[..]),
-            Some(info) => Cow::Owned([&self.filename, info].concat()),
+            Some(info) => Cow::Owned([&self.filename[..], info].concat()),
         };
         let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
         let Conditional { rule, uses_groups, .. } = conditional;
         // A pattern that must not match captures nothing.
         if rule.negated || !uses_groups {
+            if rule.matches_all {
+                self.budget.step(0)?;
+                return Ok((!rule.negated).then(Match::default));
+            }
             let is_match = is_match(&rule.pattern, below, self.budget)?;
             return Ok((is_match != rule.negated).then(Match::default));
         }
@@ -249,8 +260,8 @@ impl Run<'_> {
     fn take(&mut self, rule: &Rule, target: Vec<u8>) -> Result<(), Failure> {
         if self.path_info.is_none() {
             let end = variables::file_end(self.exchange, &self.filename, self.budget)?;
-            self.path_info = Some(self.filename.split_off(end));
-            self.original.0.clone_from(&self.filename);
+            self.path_info = Some(self.filename.to_mut().split_off(end));
+            self.original.0 = self.filename.to_vec();
         }
         if rule.flags.discard_path_info {
             self.path_info = Some(Vec::new());
@@ -261,9 +272,9 @@ impl Run<'_> {
             false => [&self.program.directory, &*path].concat(),
         };
         self.changes = true;
-        self.filename = self.own_path(&path).unwrap_or(path);
+        self.filename = self.own_path(&path).unwrap_or(path).into();
         if rule.flags.status.is_some() && !is_url(&self.filename) {
-            self.filename = own_url(self.exchange, &self.uri());
+            self.filename = own_url(self.exchange, &self.uri()).into();
         }
         self.redirection = is_url(&self.filename).then(|| rule.flags.status.unwrap_or(Status::FOUND));
         Ok(())
@@ -407,9 +418,9 @@ impl Run<'_> {
             }
             Some(name) if name.kind != LocationKind::Regex => match self.filename.strip_prefix(&text[..]) {
                 Some(rest) => [&name.text, rest].concat(),
-                None => self.filename.clone(),
+                None => self.filename.to_vec(),
             },
-            Some(_) => self.filename.clone(),
+            Some(_) => self.filename.to_vec(),
         }
     }
 
@@ -421,7 +432,7 @@ impl Run<'_> {
             location.extend_from_slice(&target[..host]);
             escape_uri(&target[host..], &mut location);
         } else {
-            location.clone_from(target);
+            location.extend_from_slice(target);
         }
         if let Some(args) = self.exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
             location.push(b'?');
@@ -445,7 +456,7 @@ impl Run<'_> {
         let uri = self.uri();
         let below = self.filename.strip_prefix(&*self.program.directory);
         let is_based = self.program.base.is_some() && below.is_some();
-        if self.original.0 == self.filename || is_based && self.original.0 == uri {
+        if self.original.0 == *self.filename || is_based && self.original.0 == uri {
             return Step::Next;
         }
         if !uri.starts_with(b"/") {

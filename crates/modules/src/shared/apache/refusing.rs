@@ -41,6 +41,11 @@ pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
     is_document(exchange) || index::is_let_in(exchange) || is_of_same(exchange)
 }
 
+/// Notes that settings apply which let in every request.
+pub(crate) fn pass(exchange: &Exchange) {
+    is_document(exchange);
+}
+
 /// The settings of a request that looks for forms of its document by subrequests.
 #[derive(Default)]
 struct Asking(RefCell<Option<Arc<Scope>>>);

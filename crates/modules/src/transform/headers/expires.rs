@@ -3,11 +3,12 @@
 use crate::shared::scratch::with_scratch;
 use conf::{Diagnostic, FileId, Span, Word, value};
 use contract::{Args, Exchange, Loading, Template};
+use http::Fields;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use journal::clock::Time;
-use std::cell::Cell;
+use std::cell::RefCell;
 
 /// What `expires` asks for.
 #[derive(Clone)]
@@ -54,8 +55,8 @@ impl Expires {
         with_scratch(|control| {
             write_control(age, control);
             let fields = &mut exchange.response.fields;
-            // Both texts are made here, of digits and letters.
-            let _ = fields.set("Expires", &date_text(expires));
+            fields.remove("Expires");
+            push_expires(fields, expires);
             let _ = fields.set("Cache-Control", control);
         });
     }
@@ -159,19 +160,20 @@ fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
     })
 }
 
-/// The date of a second, which is most often the one that was asked for last.
-pub(crate) fn date_text(seconds: i64) -> [u8; http::HTTP_DATE_LENGTH] {
+/// Adds `Expires` with the date of a second, which is most often the one that was asked for last.
+pub(crate) fn push_expires(fields: &mut Fields, seconds: i64) {
     thread_local! {
-        static LATEST: Cell<Option<(i64, [u8; http::HTTP_DATE_LENGTH])>> = const { Cell::new(None) };
+        static LATEST: RefCell<(Option<i64>, Fields)> = RefCell::default();
     }
-    match LATEST.get() {
-        Some((known, text)) if known == seconds => text,
-        _ => {
-            let text = http::date_text(seconds);
-            LATEST.set(Some((seconds, text)));
-            text
+    LATEST.with_borrow_mut(|(known, line)| {
+        if *known != Some(seconds) {
+            line.clear();
+            // Dates are digits and letters.
+            let _ = line.push(b"Expires", &http::date_text(seconds));
+            *known = Some(seconds);
         }
-    }
+        let _ = line.iter().try_for_each(|line| fields.push_checked(&line));
+    });
 }
 
 #[cfg(test)]
