@@ -38,6 +38,47 @@ fn path_info_of_files() {
 }
 
 #[test]
+fn a_directory_whose_handler_is_set_is_not_listed() {
+    let texts = [
+        "SetHandler default-handler\n",
+        "SetHandler image/gif\nOptions +Indexes\n",
+        "SetHandler none\nOptions +Indexes\n",
+        "SetHandler default-handler\nOptions +Indexes\n<Files in>\nSetHandler none\n</Files>\n",
+        "Options +Indexes\n<Files a.txt>\nSetHandler default-handler\n</Files>\n",
+    ];
+    let files = [("a.txt", "a"), ("in/b.txt", "b"), ("with/index.html", "home")];
+    let requests =
+        ["GET /FOLDER/", "GET /FOLDER/in/", "GET /FOLDER/with/", "GET /FOLDER/a.txt", "POST /FOLDER/"];
+    agree_everywhere(&texts, &files, &[], &requests);
+}
+
+#[test]
+fn names_and_values_of_types() {
+    let texts = [
+        "AddType Text/X-Own .own\nAddCharset UTF-8 .own .txt\nAddLanguage DE .de\nAddEncoding X-GZIP .gz\n",
+        "AddCharset utf-8 .own\nAddDefaultCharset Utf-8\nForceType Text/Plain\n",
+        "AddType text/x-png .png\nExpiresActive on\nExpiresByType text/x-png \"access plus 1 day\"\n",
+        "AddHandler application/x-httpd-php .php\n",
+    ];
+    let files = [
+        ("a.own", "a"),
+        ("a.own.de", "a"),
+        ("a.txt", "a"),
+        ("a.txt.gz", "a"),
+        ("a.png", "a"),
+        (".png", "a"),
+        (".a.png", "a"),
+    ];
+    let names = files.map(|(name, _)| format!("GET /FOLDER/{name}"));
+    let requests: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .chain(["GET /FOLDER/missing.php", "GET /FOLDER/in/missing.php"])
+        .collect();
+    agree_everywhere(&texts, &files, &[], &requests);
+}
+
+#[test]
 fn directories_are_redirected_to_their_index() {
     let texts = [
         "DirectoryIndexRedirect on\n",
@@ -64,7 +105,7 @@ fn directories_are_redirected_to_their_index() {
 fn redirects_may_stay_relative() {
     let texts = [
         "RedirectRelative On\nRedirect /0/x /a.txt\n",
-        "RedirectRelative Off\nRedirect /1/x /a.txt\n",
+        "RedirectRelative Off\nRedirect /1/x /a.txt\nRedirect /1/y mailto:a@example.com?subject=b\n",
         "RedirectRelative On\nRedirectMatch 301 x$ /a.txt\nRedirect /2/y http://example.com/y\n",
         "RedirectRelative On\nRewriteEngine on\nRewriteRule ^x$ /a.txt [R]\nRewriteRule ^y$ /z\nRedirect /3/y /b.txt\n",
     ];

@@ -313,16 +313,35 @@ fn files_with_settings_are_never_sent() {
          location /off/ { htaccess off; }
          location /none/ { htaccess_override None; }
          location /named/ { try_files $uri /site.txt; }
-         location /alias/ { alias %%ROOT%%/in/; }",
-    );
-    let folders = ["", "off/", "none/", "in/"];
+         location /alias/ { alias %%ROOT%%/in/; }
+         location /chosen/ { try_files /$arg_name =404; }
+         location /chosen/off/ { htaccess off; try_files /$arg_name =404; }
+         location /chosen/none/ { htaccess_override None; try_files /$arg_name =404; }
+         location ~ ^/chosen/alias { alias %%ROOT%%/$arg_name; }
+         location ~ ^/chosen/off/alias { htaccess off; alias %%ROOT%%/$arg_name; }
+         location /chosen/error/ { error_page 404 /$arg_name; }
+         location /chosen/index/ { index $arg_name; }",
+    )
+    .file(".htaccess", "# secret")
+    .file("a.txt", "a");
+    let folders = ["", "off/", "none/", "in/", "chosen/index/"];
     let site = folders.iter().fold(site, |site, folder| site.file(&format!("{folder}site.txt"), rules));
     let running = site.file("page.html", "<!--#include virtual=\"/site.txt\" -->").start(Server::Fulmar);
     let own = folders.map(|folder| format!("/{folder}site.txt"));
     for path in &own {
         assert_eq!(running.ask(&format!("GET {path}")).last().status, 403, "{path}");
     }
+    for location in ["", "off/", "none/", "alias", "off/alias"] {
+        for name in ["site.txt", "in/site.txt", ".htaccess"] {
+            let got = running.ask(&format!("GET /chosen/{location}x?name={name}")).last().status;
+            assert_eq!(got, 403, "{location}: {name}");
+        }
+        let a = running.ask(&format!("GET /chosen/{location}x?name=a.txt"));
+        assert_eq!(a.last().text(), "a", "{location}");
+    }
     let others = [
+        "/chosen/error/x?name=site.txt",
+        "/chosen/index/?name=site.txt",
         "/",
         "/site",
         "/sit.txt",

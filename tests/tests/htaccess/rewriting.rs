@@ -1,6 +1,8 @@
 //! Flags, conditions and options of rules.
 
-use super::agree_with_host;
+use tests::response::Response;
+
+use super::{agree_by, agree_with_host, shown, site, with_host};
 
 #[test]
 fn flags() {
@@ -85,6 +87,66 @@ fn question_marks_of_the_path() {
             "GET /w/x%2541",
         ],
     );
+}
+
+#[test]
+fn question_marks_of_the_request_start_no_query() {
+    const TEXT: &str = "RewriteEngine on\nRewriteCond %{THE_REQUEST} \\s(/r\\S*)\\s\n\
+        RewriteRule ^ https://other.example%1 [R=301,L]\nRewriteCond %{THE_REQUEST} \\s/s(\\S*)\\s\n\
+        RewriteRule ^ /a.txt%1 [L]\nRewriteCond %{THE_REQUEST} \\s/t(\\S*)\\s\n\
+        RewriteRule ^ /a.txt?x=%1 [R,L]\nRewriteCond %{THE_REQUEST} \\s/u(\\S*)\\s\n\
+        RewriteRule ^ /b%1?y=%1 [R,L,QSL]\nRewriteCond %{THE_REQUEST} \\s/v(\\S*)\\s\n\
+        RewriteRule ^ /b?y=%1 [R,L,QSL]\nRewriteCond %{THE_REQUEST} \\s/w(\\S*)\\s\n\
+        RewriteRule ^ /a.txt%1 [L,UnsafeAllow3F]\n";
+    let paths = ["r/x", "r/x?a=b", "s", "s?a=b", "t/x", "t?a=b", "u", "u?a=b", "v", "v?a=b", "w?a=b"];
+    let requests = paths.map(|path| format!("GET /{path}"));
+    agree_with_host(&[(".htaccess", TEXT)], &requests.each_ref().map(String::as_str));
+}
+
+#[test]
+fn dots_in_targets() {
+    const TEXT: &str = "RewriteEngine on\nRewriteBase /sub/deep/\nRewriteRule ^r/1$ ../../a.txt [L]\n\
+        RewriteRule ^r/2$ ../../../a.txt [L]\nRewriteRule ^r/3$ ./a.txt [L]\nRewriteRule ^r/4$ x/../.. [L]\n\
+        RewriteRule ^r/5$ ../../private/a.txt [L]\nRewriteRule ^r/6$ /sub/./deep//../a.txt?q=../x [L]\n\
+        RewriteRule ^r/7$ ../../a.txt [R,L]\nRewriteRule ^r/8$ /sub/.. [L]\nRewriteRule ^r/9$ /.. [L]\n";
+    let files = [
+        (".htaccess", "RewriteEngine on\nRewriteRule ^up$ ../a.txt\nRewriteRule ^in$ x/../b.txt\n"),
+        ("sub/deep/.htaccess", TEXT),
+        ("private/.htaccess", "Require all denied\n"),
+        ("private/a.txt", "secret"),
+    ];
+    let mut requests: Vec<String> = (1..10).map(|number| format!("GET /sub/deep/r/{number}")).collect();
+    requests.extend(["GET /up".to_owned(), "GET /in".to_owned()]);
+    agree_with_host(&files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn statuses_of_rules() {
+    const TEXT: &str = "RewriteEngine on\nHeader always set X-Always 1\nHeader set X-Set 1\n\
+        RewriteCond %{REQUEST_METHOD} OPTIONS\nRewriteRule ^(.*)$ $1 [R=200,L]\n\
+        RewriteRule ^r/200 - [R=200]\nRewriteRule ^r/204 /x [R=204,L]\nRewriteRule ^r/304 /x [R=304,L]\n\
+        RewriteRule ^r/410 /x [R=410]\nRewriteRule ^r/503 - [R=503,L]\nRewriteRule ^r/seeother /x [R=seeother]\n";
+    let paths = ["200", "204", "304", "410", "503", "seeother"];
+    let mut requests: Vec<String> = paths.iter().map(|path| format!("GET /r/{path}")).collect();
+    requests.extend(["/", "/a.txt", "/missing"].map(|path| format!("OPTIONS {path}")));
+    requests.extend(["HEAD /r/200", "HEAD /r/204", "POST /r/204"].map(str::to_owned));
+    let requests: Vec<String> = requests.iter().map(|request| with_host(request)).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    // For 200 Apache sends a page that says "internal error", Fulmar no content.
+    let shown = |response: &Response, port: u16| match response.status {
+        200 => format!("{:?}", response.field("X-Always")),
+        _ => shown(response, port),
+    };
+    agree_by(shown, site(&[(".htaccess", TEXT)]), &[], &requests);
+}
+
+/// A dollar sign with braces is a map only if a colon follows the name.
+#[test]
+fn braces_that_are_no_map_and_an_empty_list_of_bytes() {
+    const TEXT: &str = "RewriteEngine on\nRewriteCond ${REQUEST_URI} !^/x\nRewriteRule ^r/1$ /b.txt?a=${x}&b=${ [R,L]\n\
+        RewriteCond ${REQUEST_URI} {REQUEST_URI}\nRewriteRule ^r/2$ /${x}b [R,L]\n\
+        RewriteRule ^r/3(.*)$ /b.txt?$1 \"[B= ,R,L]\"\n";
+    agree_with_host(&[(".htaccess", TEXT)], &["GET /r/1", "GET /r/2", "GET /r/3/x%20y+z", "GET /a.txt"]);
 }
 
 #[test]

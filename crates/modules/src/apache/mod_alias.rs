@@ -36,7 +36,7 @@
 
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
-use crate::shared::apache::urls::{escape_uri, is_url, own_url};
+use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
 use crate::shared::apache::{in_file, last, pattern, wrong};
 use conf::value::{self, Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
@@ -128,7 +128,7 @@ fn parse(
         _ => return Err(args.error("has a URL where its status needs none, or none where it needs one")),
     };
     if let Some(to) = to
-        && !is_url(&to.text)
+        && !has_scheme(&to.text)
         && !to.text.starts_with(b"/")
     {
         return Err(wrong(args, "neither a URL nor a path:", to));

@@ -61,6 +61,7 @@
 //! app
 //! ```
 
+use crate::apache::htaccess::Hidden;
 use crate::files::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::value::number;
@@ -133,8 +134,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let root = &builder.policy.root;
         let bare = Root { alias: None, ..root.clone() };
         let files = written.value.clone();
-        let (lookup, place) = (Files::of(view), written.span);
-        builder.handle(Phase::Precontent, Tries { files, bare, lookup, place });
+        let (lookup, hidden, place) = (Files::of(view), Hidden::in_scope(view), written.span);
+        builder.handle(Phase::Precontent, Tries { files, bare, lookup, hidden, place });
     }
     Ok(())
 }
@@ -144,6 +145,8 @@ struct Tries {
     /// The root, or the directory of the alias, that every name is appended to.
     bare: Root,
     lookup: Files,
+    /// What must not be sent: the path of the request was checked before, the names here were not.
+    hidden: Option<Hidden>,
     place: Span,
 }
 
@@ -203,12 +206,19 @@ impl Tries {
     /// Makes what was found the URI. The settings in `.htaccess` files that were chosen for another path do
     /// not count for it: they are chosen again, in the same location.
     fn enter(&self, exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) -> Step {
-        if exchange.scope.policy.overlay.is_none() {
+        if self.hidden.is_none() {
             set_path(exchange, name, is_directory);
             return Step::Next;
         }
         let before = exchange.request.path.clone();
         set_path(exchange, name, is_directory);
+        let denied = self.hidden.as_ref().and_then(|hidden| hidden.deny(exchange, &exchange.request.path));
+        if let Some(denied) = denied {
+            return denied;
+        }
+        if exchange.scope.policy.overlay.is_none() {
+            return Step::Next;
+        }
         if exchange.uri_behind_alias {
             let message = "\"try_files\" after an \"alias\" with captures has no path for .htaccess files";
             exchange.log(Level::Error, message);
@@ -334,6 +344,23 @@ mod tests {
         let mut exchange = site.get("/x");
         exchange.valid_location = false;
         assert!(exchange.path().is_err(), "an alias of a URI that was rewritten is none");
+    }
+
+    #[test]
+    fn files_with_settings_are_not_sent() {
+        const PATHS: [&str; 5] = ["/x?.htaccess", "/x?sub/.htpasswd", "/x?acl", "/x?a", "/x?none"];
+        let verdicts = |text: &str| {
+            let site = Site::location(&format!("{text} try_files /$args =404;"));
+            for name in ["a", "acl", ".htaccess", "sub/.htpasswd"] {
+                site.file(name, "");
+            }
+            PATHS.map(|path| run(&site, path))
+        };
+        assert_eq!(verdicts("htaccess_file acl;"), ["403", "403", "403", "/a", "404"]);
+        let overridden = verdicts("htaccess on; htaccess_override None;");
+        assert_eq!(overridden, ["403", "403", "/acl", "/a", "404"]);
+        let without = verdicts("");
+        assert_eq!(without, ["/.htaccess", "/sub/.htpasswd", "/acl", "/a", "404"], "as in nginx");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Opt
 
 /// `ForceType TYPE | None`
 pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
-    in_file(Directive::new("ForceType", |args, _| Ok(args.word(0)?.text.clone())))
+    in_file(Directive::new("ForceType", |args, _| Ok(args.word(0)?.text.to_ascii_lowercase().into())))
         .args(Arity::Exactly(1))
         .help("The media type of all files.");
 

@@ -123,6 +123,7 @@ mod overrides;
 
 use crate::apache::apache_core::{documents, sections};
 use crate::files::symlinks::Links;
+use crate::shared::files;
 use conf::apache::Allowed;
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
@@ -184,9 +185,12 @@ fn parse_names(args: &Args<'_>, _: &mut Loading) -> Result<Arc<[Box<[u8]>]>, Dia
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    // Files with a name of their own stay hidden, also where they do not count.
-    if is_on(view) || view.get(&HTACCESS_FILE).is_some() {
-        builder.handle(Phase::Preaccess, Hidden::of(view));
+    if let Some(hidden) = Hidden::in_scope(view) {
+        let root = &builder.policy.root;
+        if root.alias.is_some() && root.path.constant().is_none() {
+            builder.handle(Phase::Preaccess, HiddenBehindAlias(hidden.clone()));
+        }
+        builder.handle(Phase::Preaccess, hidden);
     }
     if !is_on(view) {
         return Ok(());
@@ -230,6 +234,23 @@ impl Hidden {
         Hidden { names, are_dotted }
     }
 
+    /// What is hidden where the view is. Files that `htaccess_file` names stay hidden also if they have no effect.
+    pub(crate) fn in_scope(view: &View<'_>) -> Option<Hidden> {
+        (is_on(view) || view.get(&HTACCESS_FILE).is_some()).then(|| Hidden::of(view))
+    }
+
+    /// Denies a path that has such a name.
+    pub(crate) fn deny(&self, exchange: &Exchange, path: &[u8]) -> Option<Step> {
+        if !path.split(|&byte| byte == b'/').any(|segment| self.has(segment)) {
+            return None;
+        }
+        exchange.log(
+            Level::Error,
+            "access forbidden: a name of files with settings, or one that starts with \".ht\"",
+        );
+        Some(Step::Finish(Status::FORBIDDEN))
+    }
+
     /// Whether a request for a file with this name is denied.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b".ht"))
@@ -243,15 +264,18 @@ impl Handler for Hidden {
         if self.are_dotted && !has_dotted_segment(path) {
             return Step::Next;
         }
-        let mut segments = path.split(|&byte| byte == b'/');
-        if !segments.any(|segment| self.has(segment)) {
-            return Step::Next;
-        }
-        exchange.log(
-            Level::Error,
-            "access forbidden: a name of files with settings, or one that starts with \".ht\"",
-        );
-        Step::Finish(Status::FORBIDDEN)
+        self.deny(exchange, path).unwrap_or(Step::Next)
+    }
+}
+
+/// Denies files whose name comes from a variable in `alias`: the path of the request does not have it.
+struct HiddenBehindAlias(Hidden);
+
+impl Handler for HiddenBehindAlias {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let base = files::base(exchange).len();
+        let Ok(path) = exchange.path() else { return Step::Next };
+        self.0.deny(exchange, path.get(base..).unwrap_or_default()).unwrap_or(Step::Next)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The handlers of files.
 
 use super::{Kind, Line, SET_HANDLER, lines, of_path, said};
-use crate::shared::apache::last;
-use contract::{Exchange, Handler, Step, View};
+use crate::shared::apache::{last, variables};
+use contract::{Budget, Exchange, Handler, Step, View};
 use http::Status;
 use journal::Level;
 
@@ -87,9 +87,19 @@ impl Handler for Handlers {
         if !is_refused {
             return Step::Next;
         }
+        if wanted == Some(true) && is_missing(exchange) {
+            return Step::Finish(Status::NOT_FOUND);
+        }
         exchange.log(Level::Error, "access forbidden: the handler of the file is not that of its location");
         Step::Finish(Status::FORBIDDEN)
     }
+}
+
+/// Whether the request's file does not exist.
+fn is_missing(exchange: &Exchange) -> bool {
+    let budget = Budget::of(exchange);
+    let _running = budget.run();
+    exchange.path().is_ok_and(|path| variables::is_missing(exchange, &path, &budget).unwrap_or(false))
 }
 
 /// Whether files with this handler are programs. Apache sends files whose handler it does not know.

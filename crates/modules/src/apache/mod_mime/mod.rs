@@ -184,7 +184,9 @@ const fn remove(name: &'static str, parse: Parse) -> Directive<Line> {
 }
 
 fn parse_add(args: &Args<'_>, kind: Kind) -> Result<Line, Diagnostic> {
-    Ok(Line { kind, value: Some(args.word(0)?.text.clone()), extensions: extensions(args, 1) })
+    // As in Apache the case of the value is lost.
+    let value = args.word(0)?.text.to_ascii_lowercase().into();
+    Ok(Line { kind, value: Some(value), extensions: extensions(args, 1) })
 }
 
 fn parse_remove(args: &Args<'_>, kind: Kind) -> Result<Line, Diagnostic> {
@@ -235,6 +237,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// Whether `SetHandler` names a handler for all files and directories of a level.
+pub(crate) fn sets_handler(view: &View<'_>) -> bool {
+    last(view, &SET_HANDLER).is_some_and(|handler| !handler.eq_ignore_ascii_case(b"none"))
+}
+
 /// The lines of all levels, the outermost first. As in Apache what a level takes away goes after what it adds,
 /// except types.
 fn lines(view: &View<'_>) -> Vec<Line> {
@@ -258,9 +265,10 @@ fn said<'l>(lines: &'l [Line], kind: Kind, extension: &[u8]) -> Option<&'l Line>
     lines.iter().rev().find(is_meant)
 }
 
-/// The extensions of the file of a path.
+/// The extensions of the file of a path. Leading dots are a part of the name: `.png` has no extension.
 fn of_path(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let name = &name[name.iter().take_while(|byte| **byte == b'.').count()..];
     name.split(|&byte| byte == b'.').skip(1)
 }
 

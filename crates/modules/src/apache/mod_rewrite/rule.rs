@@ -120,7 +120,7 @@ impl Flags {
             ("QSD" | "QSDISCARD", _) => self.discard_args = true,
             ("QSL" | "QSLAST", _) => self.last_mark = true,
             ("NE" | "NOESCAPE", _) => self.no_escape = true,
-            ("B", None) => drop(self.escape.get_or_insert_default()),
+            ("B", None | Some("")) => drop(self.escape.get_or_insert_default()),
             ("BNP" | "BACKREFNOPLUS", _) => self.escape.get_or_insert_default().plus = false,
             ("BCTLS", _) => self.escape.get_or_insert_default().controls_only = true,
             ("B", Some(bytes)) => self.escape.get_or_insert_default().only = Some(bytes.as_bytes().into()),
@@ -179,7 +179,7 @@ fn redirection(value: Option<&str>) -> Option<Status> {
         None | Some("temp") => Some(Status::FOUND),
         Some("permanent") => Some(Status::MOVED_PERMANENTLY),
         Some("seeother") => Some(Status(303)),
-        Some(code) => code.parse().ok().filter(|code| (300..600).contains(code)).map(Status),
+        Some(code) => code.parse().ok().filter(|code| (200..600).contains(code)).map(Status),
     }
 }
 

@@ -3,8 +3,9 @@
 use super::condition::Condition;
 use super::cookie;
 use super::rule::Rule;
-use super::text::{Context, Escape, Match};
+use super::text::{Context, Escape, Mark, Match};
 use super::{Instruction, Line, Options};
+use crate::apache::apache_core::sections;
 use crate::apache::{mod_alias, mod_dir, mod_env};
 use crate::files::index;
 use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
@@ -206,12 +207,12 @@ impl Run<'_> {
             return Ok(Flow::Failed);
         }
         let context = self.context(&matched, &captured, rule.flags.escape.as_ref());
-        let target = rule.target.as_ref().map(|target| target.evaluate_marked(&context)).transpose()?;
+        let mark = if rule.flags.last_mark { Mark::Last } else { Mark::First };
+        let target = rule.target.as_ref().map(|target| target.evaluate_marked(&context, mark)).transpose()?;
         if let Some((_, true)) = target
             && !rule.flags.allow_mark
-            && has_escaped_mark(&self.exchange.request.uri)
         {
-            self.exchange.log(Level::Error, "a rule would make a query of \"%3f\" in the path");
+            self.exchange.log(Level::Error, "a rule would start a query with a \"?\" of the request");
             return Ok(Flow::End(Status::FORBIDDEN));
         }
         self.set_environment(rule, &matched, &captured)?;
@@ -459,9 +460,9 @@ impl Run<'_> {
         if self.original.0 == *self.filename || is_based && self.original.0 == uri {
             return Step::Next;
         }
-        if !uri.starts_with(b"/") {
+        let Some(uri) = normal(uri).filter(|uri| uri.starts_with(b"/")) else {
             return index::refuse(self.exchange, Status::BAD_REQUEST);
-        }
+        };
         if let Err(failure) = mod_env::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
         }
@@ -492,7 +493,7 @@ impl Run<'_> {
         let request = &self.exchange.request;
         let before = (&request.path[..], request.args.as_deref());
         environment::of(self.exchange).redirect(before, Status::OK);
-        Step::Reroute(Reroute::Uri { path: with_single_slashes(uri), args: request.args.clone() })
+        Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
     }
 }
 
@@ -503,19 +504,29 @@ fn forget_error(exchange: &mut Exchange) {
     }
 }
 
-/// A path whose slashes stand alone, as Apache has them before its rules.
-fn with_single_slashes(mut path: Vec<u8>) -> Vec<u8> {
-    path.dedup_by(|next, before| *next == b'/' && *before == b'/');
-    path
+/// A path whose slashes stand alone, without `.` and `..`, as Apache makes it for an internal redirect. None if it
+/// leaves the root of the site.
+fn normal(mut path: Vec<u8>) -> Option<Vec<u8>> {
+    if !path.windows(2).any(|pair| pair == b"/.") {
+        path.dedup_by(|next, before| *next == b'/' && *before == b'/');
+        return Some(path);
+    }
+    let mut depth = 0_usize;
+    for segment in path.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => depth = depth.checked_sub(1)?,
+            _ => depth += 1,
+        }
+    }
+    if path.ends_with(b"/.") || path.ends_with(b"/..") {
+        path.push(b'/');
+    }
+    Some(sections::canonical(&path))
 }
 
 /// Where the path of a URL starts.
 fn path_start(url: &[u8]) -> usize {
     let host = url.windows(3).position(|part| part == b"://").map_or(0, |at| at + 3);
     url[host..].iter().position(|&byte| byte == b'/').map_or(url.len(), |at| host + at)
-}
-
-/// Whether a request target as it came has an escaped question mark.
-fn has_escaped_mark(uri: &[u8]) -> bool {
-    uri.windows(3).any(|part| part.eq_ignore_ascii_case(b"%3f"))
 }

@@ -102,7 +102,9 @@ impl Text {
                 }
                 (b'$', [digit @ b'0'..=b'9', tail @ ..]) => (Part::Rule(digit - b'0'), tail),
                 (b'%', [digit @ b'0'..=b'9', tail @ ..]) => (Part::Condition(digit - b'0'), tail),
-                (b'$', [b'{', ..]) => return Err(wrong(args, "a map, which is not supported, in", word)),
+                (b'$', [b'{', tail @ ..]) if has_map(tail) => {
+                    return Err(wrong(args, "a map, which is not supported, in", word));
+                }
                 (b'%', [b'{', tail @ ..]) if let Some(end) = tail.iter().position(|&byte| byte == b'}') => {
                     (Part::Variable(Variable::parse(&tail[..end])), &tail[end + 1..])
                 }
@@ -137,11 +139,15 @@ impl Text {
     }
 
     pub(super) fn evaluate(&self, context: &Context<'_>) -> Result<Vec<u8>, Failure> {
-        Ok(self.evaluate_marked(context)?.0)
+        Ok(self.evaluate_marked(context, Mark::First)?.0)
     }
 
-    /// The text, and whether its first question mark comes from a group or a variable.
-    pub(super) fn evaluate_marked(&self, context: &Context<'_>) -> Result<(Vec<u8>, bool), Failure> {
+    /// The text, and whether the question mark that starts its query comes from a group or a variable.
+    pub(super) fn evaluate_marked(
+        &self,
+        context: &Context<'_>,
+        mark: Mark,
+    ) -> Result<(Vec<u8>, bool), Failure> {
         let (mut out, mut is_marked, mut is_foreign) = (Vec::new(), false, false);
         for part in &self.parts {
             let start = out.len();
@@ -151,13 +157,35 @@ impl Text {
                 Part::Condition(index) => append_group(&mut out, context.condition.group(*index), context)?,
                 Part::Variable(variable) => append(&mut out, &variable.value(context)?)?,
             }
-            if !is_marked && out[start..].contains(&b'?') {
+            if (!is_marked || mark == Mark::Last) && out[start..].contains(&b'?') {
                 (is_marked, is_foreign) = (true, !matches!(part, Part::Literal(_)));
             }
         }
         context.budget.step(out.len())?;
         Ok((out, is_foreign))
     }
+}
+
+/// Which question mark starts the query.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    First,
+    Last,
+}
+
+/// Whether `${` is followed by the name of a map with its colon; if not, Apache takes it as it is.
+fn has_map(text: &[u8]) -> bool {
+    let (mut depth, mut has_colon) = (0_usize, false);
+    for byte in text {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return has_colon,
+            b'}' => depth -= 1,
+            b':' if depth == 0 => has_colon = true,
+            _ => {}
+        }
+    }
+    false
 }
 
 fn append_group(out: &mut Vec<u8>, value: &[u8], context: &Context<'_>) -> Result<(), Failure> {

@@ -46,6 +46,7 @@ mod read;
 
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_autoindex::{self, Settings};
+use crate::apache::mod_mime;
 use crate::files::symlinks::Links;
 use crate::shared::directories::{self, Failure};
 use crate::transform::charset::CHARSET;
@@ -115,6 +116,10 @@ const FORMATS: [(&str, Format); 5] = [
 ];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if mod_mime::sets_handler(view) {
+        builder.handle(Phase::Content, Unlisted);
+        return Ok(());
+    }
     let listed = mod_autoindex::lists_directories(view).or(view.get(&AUTOINDEX).copied());
     if listed.unwrap_or(false) {
         let is_judged = view.get(&HTACCESS).copied().unwrap_or(false);
@@ -129,6 +134,19 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.handle(Phase::Content, listing);
     }
     Ok(())
+}
+
+/// Takes directories for missing: in Apache `SetHandler` leaves them to a handler of files.
+struct Unlisted;
+
+impl Handler for Unlisted {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let is_get = matches!(exchange.request.method, Method::Get | Method::Head);
+        match is_get && exchange.request.path.ends_with(b"/") {
+            true => Step::Finish(Status::NOT_FOUND),
+            false => Step::Next,
+        }
+    }
 }
 
 struct Listing {

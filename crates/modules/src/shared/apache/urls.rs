@@ -8,6 +8,14 @@ pub(crate) fn is_url(text: &[u8]) -> bool {
     scheme.is_some_and(|end| end > 0 && text[..end].iter().all(u8::is_ascii_alphanumeric))
 }
 
+/// Whether a text starts with a scheme, such as `mailto:`.
+pub(crate) fn has_scheme(text: &[u8]) -> bool {
+    let end = text.iter().position(|&byte| byte == b':').filter(|&end| end > 0);
+    end.is_some_and(|end| {
+        text[..end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    })
+}
+
 /// The URL of a path of this server, by the host and port that the client asked for.
 pub(crate) fn own_url(exchange: &Exchange, path: &[u8]) -> Vec<u8> {
     let scheme: &[u8] = if exchange.connection.secure { b"https://" } else { b"http://" };
