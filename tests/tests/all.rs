@@ -12,6 +12,7 @@ mod body_files;
 mod cache_calls;
 mod cache_faults;
 mod cache_index;
+mod cache_memory;
 mod cache_rules;
 mod caching;
 mod catalogue;

@@ -29,6 +29,8 @@ pub(crate) struct Entry {
     pub(crate) is_checked: bool,
     /// Whether a failure of the other server is kept in place of a response.
     pub(crate) has_failure: bool,
+    /// Whether a request has begun to write the file of an object that is only in memory.
+    pub(crate) is_being_filed: bool,
 }
 
 impl Entry {
@@ -43,6 +45,7 @@ impl Entry {
             has_file: false,
             is_checked: false,
             has_failure: false,
+            is_being_filed: false,
         };
         entry.set_expires(expires);
         entry

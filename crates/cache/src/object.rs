@@ -18,10 +18,7 @@ pub struct Object {
     pub start: u64,
     /// The content.
     pub content: Content,
-    /// Device and inode of the file.
-    pub(crate) file: FileId,
-    /// When the file was last changed: seconds and nanoseconds since 1970.
-    pub(crate) modified: (i64, i64),
+    pub(crate) home: Home,
     pub(crate) derived: Derived,
 }
 
@@ -36,6 +33,15 @@ pub enum Content {
     Memory(Bytes),
     /// The file that holds it after the head.
     File(Arc<File>),
+}
+
+/// What the zone compares to find out whether it still has this object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// The file, and when it was last changed: seconds and nanoseconds since 1970.
+    File(FileId, (i64, i64)),
+    /// The object has no file. This is the version of its entry in the index.
+    Memory(u32),
 }
 
 /// Device and inode: a file that took the place of another one has other numbers.
@@ -139,8 +145,15 @@ impl Object {
             Ordering::Greater => return Err(ReadError::Damaged),
         }
         let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
-        let (content, derived) = (Content::File(file), Derived::default());
-        Ok(Object { head, start, content, file: id, modified, derived })
+        let (content, home) = (Content::File(file), Home::File(id, modified));
+        Ok(Object { head, start, content, home, derived: Derived::default() })
+    }
+
+    /// The object of a response that is only kept in memory; `None` where the head is too long to be kept.
+    pub(crate) fn in_memory(head: Head, content: Bytes) -> Option<Object> {
+        let start = head.encoded_len()? as u64;
+        let (content, home) = (Content::Memory(content), Home::Memory(0));
+        Some(Object { head, start, content, home, derived: Derived::default() })
     }
 
     /// Compares the content with its checksum; returns the content if it is to be loaded.
@@ -188,6 +201,11 @@ impl Object {
     /// Whether the content is in memory.
     pub fn is_in_memory(&self) -> bool {
         matches!(self.content, Content::Memory(_))
+    }
+
+    /// Whether the object has a file.
+    pub(crate) fn has_file(&self) -> bool {
+        matches!(self.home, Home::File(..))
     }
 
     /// How much of the disk the file takes, in bytes.

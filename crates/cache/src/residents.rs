@@ -1,10 +1,11 @@
 //! Objects that are ready to be sent: those in memory, and those whose files are kept open.
 //!
-//! They stand in a ring with a hand. A hit makes an object warmer; the hand that looks for room cools each object which
+//! Objects without a file start among the [`Newcomers`]. The others stand in a ring with a hand. A hit makes an object warmer; the hand that looks for room cools each object which
 //! it passes, and removes a cold one. It passes few for each object that comes, so that a client that asks for
 //! everything once or twice does not push out what others ask for often.
 
 use crate::key::Key;
+use crate::newcomers::Newcomers;
 use crate::object::Object;
 use std::sync::Arc;
 
@@ -23,9 +24,16 @@ const OVERHEAD: usize = 768;
 /// For how many seconds an object is sent before its file is looked for again.
 const CHECK_S: u64 = 1;
 
+/// The newcomers get one part of so many of the memory.
+const NEWCOMERS_PART: usize = 4;
+
+/// The bit of a place that is the number of a newcomer.
+const NEW: u32 = 1 << 31;
+
 /// Objects that are ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Residents {
+    newcomers: Newcomers,
     ring: Vec<Resident>,
     hand: usize,
     bytes: usize,
@@ -53,38 +61,69 @@ pub(crate) struct Moves {
 }
 
 impl Residents {
-    /// Room for so many bytes.
-    pub(crate) fn new(max_bytes: usize) -> Residents {
-        Residents { ring: Vec::new(), hand: 0, bytes: 0, max_bytes, open_files: 0 }
+    /// Room for so many bytes. `has_newcomers` reserves a part of them for objects without a file.
+    pub(crate) fn new(bytes: usize, has_newcomers: bool) -> Residents {
+        let newcomers = Newcomers::new(if has_newcomers { bytes / NEWCOMERS_PART } else { 0 }, OVERHEAD);
+        let max_bytes = bytes - newcomers.max_bytes();
+        Residents { newcomers, ring: Vec::new(), hand: 0, bytes: 0, max_bytes, open_files: 0 }
     }
 
     /// How many bytes there may be.
     pub(crate) fn max_bytes(&self) -> usize {
-        self.max_bytes
+        self.max_bytes + self.newcomers.max_bytes()
     }
 
     /// How many bytes the objects take, and how many objects there are.
     pub(crate) fn totals(&self) -> (usize, usize) {
-        (self.bytes, self.ring.len())
+        (self.bytes + self.newcomers.bytes(), self.ring.len() + self.newcomers.len())
+    }
+
+    /// The object at a place.
+    pub(crate) fn get(&self, at: u32) -> Option<&Arc<Object>> {
+        match number(at) {
+            Some(number) => self.newcomers.get(number).map(|(_, object)| object),
+            None => self.ring.get(at as usize).map(|resident| &resident.object),
+        }
     }
 
     /// The object at a place, which becomes warmer; and whether its file has to be looked for.
     pub(crate) fn hit(&mut self, at: u32, now: i64) -> Option<(Arc<Object>, bool)> {
+        if is_new(at) {
+            return self.get(at).map(|object| (Arc::clone(object), false));
+        }
         let resident = self.ring.get_mut(at as usize)?;
         resident.warmth = (resident.warmth + 1).min(WARM_MAX);
-        let is_due = now.saturating_sub(resident.checked).unsigned_abs() > CHECK_S;
+        let is_due =
+            resident.object.has_file() && now.saturating_sub(resident.checked).unsigned_abs() > CHECK_S;
         if is_due {
             resident.checked = now;
         }
         Some((Arc::clone(&resident.object), is_due))
     }
 
-    /// Adds an object if there is room, and returns its place.
+    /// Adds an object to the newcomers, and returns its place.
+    pub(crate) fn add_newcomer(&mut self, key: Key, object: &Arc<Object>) -> (Option<u32>, Moves) {
+        let mut moves = Moves::default();
+        let number = self.newcomers.add(key, object, memory_of(object), &mut moves.gone);
+        (number.map(|number| number | NEW), moves)
+    }
+
+    /// Moves a newcomer into the ring if there is room, and returns its place.
+    pub(crate) fn promote(&mut self, at: u32, now: i64) -> (Option<u32>, Moves) {
+        let newcomer = number(at).and_then(|number| self.newcomers.get(number));
+        let Some((key, object)) = newcomer.map(|(key, object)| (*key, Arc::clone(object))) else {
+            return (None, Moves::default());
+        };
+        let (place, moves) = self.add(key, &object, now);
+        if place.is_some() {
+            self.remove(at);
+        }
+        (place, moves)
+    }
+
+    /// Adds an object to the ring if there is room, and returns its place.
     pub(crate) fn add(&mut self, key: Key, object: &Arc<Object>, now: i64) -> (Option<u32>, Moves) {
-        let in_memory = if object.is_in_memory() { object.head.length } else { 0 };
-        // What is derived from the object takes about as much as its head.
-        let bytes = usize::try_from((2 * object.start).saturating_add(in_memory)).unwrap_or(usize::MAX);
-        let bytes = bytes.saturating_add(OVERHEAD);
+        let bytes = memory_of(object);
         let opens = usize::from(!object.is_in_memory());
         let mut moves = Moves::default();
         let mut passes = 0;
@@ -111,7 +150,9 @@ impl Residents {
     /// Removes the object at a place, and returns the one that has the place now.
     pub(crate) fn remove(&mut self, at: u32) -> Moves {
         let mut moves = Moves::default();
-        if (at as usize) < self.ring.len() {
+        if let Some(number) = number(at) {
+            moves.gone.extend(self.newcomers.remove(number).map(|(key, _)| key));
+        } else if (at as usize) < self.ring.len() {
             self.remove_into(at as usize, &mut moves);
         }
         moves
@@ -128,4 +169,55 @@ impl Residents {
             moves.moved.push((moved.key, at));
         }
     }
+}
+
+/// Some keys of objects without a file, and where to look for more of them.
+pub(crate) type KeysWithoutFile = (Vec<Key>, Option<Cursor>);
+
+/// How far a walk over the objects without a file has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Cursor {
+    /// It starts.
+    #[default]
+    Start,
+    /// It goes on with the newcomer of this number.
+    Newcomer(u32),
+    /// It goes on in the ring below this place.
+    Ring(usize),
+}
+
+impl Residents {
+    /// The keys of up to `most` objects without a file. A walk meets every object that is there from its start to its end, because objects
+    /// only move from the newcomers to the ring, and there to lower places. It may meet one twice.
+    pub(crate) fn without_file(&self, cursor: Cursor, most: usize) -> KeysWithoutFile {
+        let below = match cursor {
+            Cursor::Start | Cursor::Newcomer(_) => {
+                let from = if let Cursor::Newcomer(number) = cursor { Some(number) } else { None };
+                let (keys, next) = self.newcomers.from(from, most);
+                return (keys, Some(next.map_or(Cursor::Ring(usize::MAX), Cursor::Newcomer)));
+            }
+            Cursor::Ring(below) => below.min(self.ring.len()),
+        };
+        let start = below.saturating_sub(most);
+        let found = self.ring[start..below].iter().filter(|resident| !resident.object.has_file());
+        (found.map(|resident| resident.key).collect(), (start > 0).then_some(Cursor::Ring(start)))
+    }
+}
+
+/// Whether a place is that of a newcomer.
+pub(crate) fn is_new(at: u32) -> bool {
+    at & NEW != 0
+}
+
+/// The number of the newcomer at a place.
+fn number(at: u32) -> Option<u32> {
+    is_new(at).then_some(at & !NEW)
+}
+
+/// How much memory an object takes, in bytes.
+fn memory_of(object: &Object) -> usize {
+    let in_memory = if object.is_in_memory() { object.head.length } else { 0 };
+    // What is derived from the object takes about as much as its head.
+    let bytes = usize::try_from((2 * object.start).saturating_add(in_memory)).unwrap_or(usize::MAX);
+    bytes.saturating_add(OVERHEAD)
 }

@@ -2,6 +2,7 @@
 
 use crate::key::Key;
 use crate::object::disk_bytes;
+use crate::residents::{Cursor, KeysWithoutFile};
 use crate::writer::TEMPORARY;
 use crate::zone::Zone;
 use rustix::fs::{FlockOperation, flock};
@@ -16,7 +17,12 @@ pub struct Walk {
     zone: Arc<Zone>,
     /// The directories on the way, the outermost first, with what is left to see of each.
     open: Vec<ReadDir>,
+    /// Keys of objects that are only in memory, and where to look for more of them.
+    in_memory: KeysWithoutFile,
 }
+
+/// How many places in memory are looked at under one lock.
+const KEYS: usize = 1024;
 
 /// How far a walk goes at once.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +38,8 @@ pub struct Batch {
 impl Walk {
     /// A walk that has seen nothing.
     pub fn new(zone: &Arc<Zone>) -> Walk {
-        Walk { zone: Arc::clone(zone), open: read_dir(zone.directory()).into_iter().collect() }
+        let open = read_dir(zone.directory()).into_iter().collect();
+        Walk { zone: Arc::clone(zone), open, in_memory: (Vec::new(), Some(Cursor::default())) }
     }
 
     /// The zone.
@@ -40,8 +47,17 @@ impl Walk {
         &self.zone
     }
 
-    /// The next key that has a file; `None` at the end. It blocks.
+    /// The next key that has an object; `None` at the end. It blocks.
     pub fn next_key(&mut self) -> Option<Key> {
+        // An object that gets its file meanwhile was seen in memory.
+        loop {
+            let (keys, cursor) = &mut self.in_memory;
+            match (keys.pop(), *cursor) {
+                (Some(key), _) => return Some(key),
+                (None, Some(cursor)) => self.in_memory = self.zone.keys_without_file(cursor, KEYS),
+                (None, None) => break,
+            }
+        }
         while let Some(directory) = self.open.last_mut() {
             match directory.next() {
                 Some(Ok(entry)) => {

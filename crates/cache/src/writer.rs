@@ -2,10 +2,12 @@
 //! temporary name until it is whole.
 
 use crate::arriving::{Arriving, Rest};
-use crate::head::{Head, HeadParts};
+use crate::head::{Head, HeadParts, reason_of};
 use crate::key::Key;
-use crate::object::disk_bytes;
+use crate::object::{Object, disk_bytes};
 use crate::zone::{FillRight, Zone};
+use bytes::Bytes;
+use http::Fields;
 use rustix::fs::{FlockOperation, flock};
 use std::cell::RefCell;
 use std::fs::File;
@@ -97,35 +99,88 @@ impl Whole<'_> {
     /// # Errors
     /// The head is too long, or the file cannot be written. Nothing stays of it then.
     pub fn store(&self, zone: &Arc<Zone>, write_fields: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        if let Some(size) = self.write(zone, write_fields)? {
+            zone.note_file(&self.key, disk_bytes(size), self.expires);
+        }
+        Ok(())
+    }
+
+    /// Whether the response gets no file now ([`DiskUse`]). Then [`Whole::keep`] takes the place of [`Whole::store`].
+    pub fn is_for_memory(&self, zone: &Zone) -> bool {
+        zone.is_for_memory(&self.key, self.length())
+    }
+
+    /// Keeps the object in memory only: from now on further requests find it.
+    ///
+    /// # Errors
+    /// The head is too long.
+    pub fn keep(&self, zone: &Zone, fields: Fields) -> io::Result<()> {
+        let HeadParts { freshness, date, key, variant, status, reason, is_bare } = self.head;
+        let head = Head {
+            freshness: freshness.clone(),
+            date,
+            length: self.length(),
+            // The file gets it.
+            checksum: 0,
+            key: key.into(),
+            variant,
+            status,
+            reason: reason_of(status, reason),
+            fields,
+            is_bare,
+        };
+        let content = match self.content {
+            [part] => Bytes::copy_from_slice(part),
+            parts => parts.concat().into(),
+        };
+        let object = Object::in_memory(head, content).ok_or_else(too_long)?;
+        zone.keep_in_memory(&self.key, object, (self.removals, self.expires));
+        Ok(())
+    }
+
+    /// How long the content is, in bytes.
+    fn length(&self) -> u64 {
+        self.content.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Writes the file, and gives its size in bytes; none if the response was removed meanwhile.
+    pub(crate) fn write(
+        &self,
+        zone: &Arc<Zone>,
+        write_fields: impl FnOnce(&mut Vec<u8>),
+    ) -> io::Result<Option<u64>> {
         BUFFER.with_borrow_mut(|bytes| {
-            let stored = self.store_in(zone, write_fields, bytes);
+            let written = self.write_from(zone, write_fields, bytes);
             bytes.clear();
             bytes.shrink_to(BUFFER_MAX);
-            stored
+            written
         })
     }
 
-    fn store_in(
+    fn write_from(
         &self,
         zone: &Arc<Zone>,
         write_fields: impl FnOnce(&mut Vec<u8>),
         bytes: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let Whole { key, head, content, removals, expires } = self;
+    ) -> io::Result<Option<u64>> {
+        let Whole { head, content, removals, .. } = self;
         let mut checksum = crc32fast::Hasher::new();
         content.iter().for_each(|part| checksum.update(part));
-        let length = content.iter().map(|part| part.len() as u64).sum();
-        head.encode_into((length, checksum.finalize()), write_fields, bytes).ok_or_else(too_long)?;
+        head.encode_into((self.length(), checksum.finalize()), write_fields, bytes).ok_or_else(too_long)?;
         content.iter().for_each(|part| bytes.extend_from_slice(part));
         let bytes = &bytes[..];
         let is_kept = || Head::decode(bytes).is_ok_and(|(head, _)| !zone.was_removed_since(&head, *removals));
         let was_removed = || zone.removals() > *removals && !is_kept();
         if was_removed() {
-            return Ok(());
+            return Ok(None);
         }
         self.place(zone, bytes)?;
-        settle(zone, key, was_removed(), (bytes.len() as u64, *expires));
-        Ok(())
+        if was_removed() {
+            // The removal may have come before the file had its name.
+            zone.discard(&self.key);
+            return Ok(None);
+        }
+        Ok(Some(bytes.len() as u64))
     }
 
     /// Makes the file of the key. A reader that comes before its bytes finds it unfinished. So does the next process, if this
@@ -140,15 +195,6 @@ impl Whole<'_> {
         let mut temporary = Temporary::new(zone)?;
         temporary.file.write_all_at(bytes, 0)?;
         temporary.rename(&self.key)
-    }
-}
-
-/// Notes a file that has its name, or removes it. The removal of the response may have come before the file had its name.
-fn settle(zone: &Zone, key: &Key, was_removed: bool, (size, expires): (u64, i64)) {
-    if was_removed {
-        zone.discard(key);
-    } else {
-        zone.note_file(key, disk_bytes(size), expires);
     }
 }
 
@@ -232,23 +278,49 @@ impl Writer {
         (&self.temporary.file, self.start)
     }
 
-    /// Gives the file its name: from now on further requests find it. It may be removed at `expires`, in seconds of the
+    /// Gives the file its name, or puts the content into memory ([`DiskUse`]): from now on further requests find it. It may be removed at `expires`, in seconds of the
     /// clock of [`crate::Asking`], if no request has used it until then.
     ///
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
     pub fn finish(mut self, expires: i64) -> io::Result<()> {
+        if self.temporary.zone.is_for_memory(&self.key, self.head.length) {
+            self.keep(expires)?;
+        } else {
+            self.name_file(expires)?;
+        }
+        if let Some(shared) = self.shared.take() {
+            shared.end(true);
+        }
+        Ok(())
+    }
+
+    fn name_file(&mut self, expires: i64) -> io::Result<()> {
         self.head.checksum = std::mem::take(&mut self.checksum).finalize();
         let head = self.head.encode().ok_or_else(too_long)?;
         self.temporary.file.write_all_at(&head, 0)?;
         if !self.was_removed() {
             self.temporary.rename(&self.key)?;
-            let size = self.start + self.head.length;
-            settle(&self.temporary.zone, &self.key, self.was_removed(), (size, expires));
+            let zone = &self.temporary.zone;
+            // The removal may have come before the file had its name.
+            match self.was_removed() {
+                true => drop(zone.discard(&self.key)),
+                false => zone.note_file(&self.key, disk_bytes(self.start + self.head.length), expires),
+            }
         }
-        if let Some(shared) = self.shared.take() {
-            shared.end(true);
+        Ok(())
+    }
+
+    /// Puts the content into memory. The file is removed with its temporary name.
+    fn keep(&self, expires: i64) -> io::Result<()> {
+        let zone = &self.temporary.zone;
+        if !zone.takes(self.head.length) {
+            return Ok(());
         }
+        let mut content = vec![0; usize::try_from(self.head.length).unwrap_or(0)];
+        self.temporary.file.read_exact_at(&mut content, self.start)?;
+        let object = Object::in_memory(self.head.clone(), content.into()).ok_or_else(too_long)?;
+        zone.keep_in_memory(&self.key, object, (self.removals, expires));
         Ok(())
     }
 

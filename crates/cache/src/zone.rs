@@ -2,17 +2,19 @@
 
 mod files;
 mod fills;
+mod in_memory;
 
 use crate::head::Head;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
 use crate::object::Object;
 use crate::removals::Removals;
-use crate::residents::{Moves, Residents};
+use crate::residents::{Moves, Residents, is_new};
 use crate::selection::Selection;
 pub use fills::FillRight;
 use fills::FillState;
 use http::Status;
+pub use in_memory::DiskUse;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,9 @@ pub struct Zone {
     levels: Levels,
     /// How many objects there may be.
     capacity: usize,
+    disk_use: DiskUse,
+    /// How long the content of an object without a file may be, in bytes.
+    in_memory_max: u64,
     state: Mutex<State>,
     /// The directory, once it was opened.
     root: Mutex<Option<Arc<OwnedFd>>>,
@@ -122,7 +127,7 @@ impl Zone {
     pub fn new(directory: &Path, levels: Levels, capacity: usize, memory_bytes: usize) -> Zone {
         let state = State {
             index: Index::new(),
-            residents: Residents::new(memory_bytes),
+            residents: Residents::new(memory_bytes, false),
             fills: HashMap::new(),
             failures: HashMap::new(),
             removals: Removals::default(),
@@ -135,6 +140,8 @@ impl Zone {
             directory: directory.to_path_buf(),
             levels,
             capacity,
+            disk_use: DiskUse::default(),
+            in_memory_max: 0,
             state: Mutex::new(state),
             root: Mutex::new(None),
             is_cold: AtomicBool::new(true),
@@ -205,6 +212,7 @@ impl Zone {
         let mut state = self.lock();
         let State { index, residents, failures, .. } = &mut *state;
         let may_admit = residents.max_bytes() > 0;
+        let mut promoted = None;
         let look = index.touch(key, |entry| {
             entry.uses = entry.uses.saturating_add(u32::from(counts));
             entry.set_expires(expires);
@@ -215,7 +223,10 @@ impl Zone {
                 };
                 entry.has_failure = false;
             }
-            if let Some((object, must_check)) = entry.resident().and_then(|at| residents.hit(at, now)) {
+            if let Some(at) = entry.resident()
+                && let Some((object, must_check)) = residents.hit(at, now)
+            {
+                promoted = Some(at).filter(|&at| is_new(at) && entry.uses >= ADMITTED_USES);
                 return (Look::Ready(object), must_check);
             }
             let admits = may_admit && entry.uses >= ADMITTED_USES;
@@ -223,6 +234,10 @@ impl Zone {
             let may_store = entry.has_file || entry.uses >= min_uses;
             (Look::Known { has_file: entry.has_file, may_store, reading }, false)
         });
+        if let Some(at) = promoted {
+            let (place, moves) = state.residents.promote(at, now);
+            state.note_place(key, place, moves);
+        }
         if let Some((look, must_check)) = look {
             return (look, must_check, None);
         }
@@ -248,8 +263,7 @@ impl Zone {
                 state.index.touch(key, |entry| entry.is_checked = true);
                 if reading.admits && !is_resident {
                     let (at, moves) = state.residents.add(*key, object, asking.now);
-                    state.note_moves(moves);
-                    state.index.place(key, at);
+                    state.note_place(key, at, moves);
                 }
             }
             None => {
@@ -295,6 +309,7 @@ impl Zone {
         let version = state.next_version();
         let change = |entry: &mut Entry| {
             (entry.has_file, entry.is_checked, entry.version) = (true, is_checked, version);
+            entry.is_being_filed = false;
             entry.set_expires(expires);
             entry.set_disk_bytes(disk_bytes);
             (std::mem::take(&mut entry.has_failure), entry.resident())
@@ -398,9 +413,13 @@ impl Zone {
 
     /// Forgets a key and removes its file. Tells whether there was one.
     pub fn discard(&self, key: &Key) -> bool {
-        let entry = self.lock().forget(key);
+        let mut state = self.lock();
+        let was_in_memory =
+            state.index.get(key).is_some_and(|entry| entry.resident().is_some() && !entry.has_file);
+        let entry = state.forget(key);
+        drop(state);
         let is_removed = self.unlink(key).is_ok();
-        is_removed || entry.is_some_and(|entry| entry.has_failure)
+        is_removed || was_in_memory || entry.is_some_and(|entry| entry.has_failure)
     }
 
     /// Forgets up to `most` objects that nothing has used for too long, by the clock of [`Asking`], and removes their files. Gives how many, and when
@@ -408,15 +427,17 @@ impl Zone {
     pub fn expire(&self, now: i64, most: usize) -> (usize, Option<i64>) {
         let mut state = self.lock();
         let oldest = state.index.oldest_first().take(most);
-        let expired: Vec<Key> =
-            oldest.take_while(|(_, entry)| entry.expires() < now).map(|(key, _)| *key).collect();
-        for key in &expired {
+        let expired: Vec<(Key, bool)> = oldest
+            .take_while(|(_, entry)| entry.expires() < now)
+            .map(|(key, entry)| (*key, entry.has_file))
+            .collect();
+        for (key, _) in &expired {
             state.forget(key);
             state.evicted += 1;
         }
         let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires());
         drop(state);
-        self.remove_files(&expired);
+        self.remove_files(expired.iter().filter(|(_, has_file)| *has_file).map(|(key, _)| key));
         (expired.len(), next)
     }
 
@@ -433,18 +454,22 @@ impl Zone {
             }
             let evicted = state.evict();
             drop(state);
-            let Some(key) = evicted else { break };
-            self.remove_files([&key]);
+            let Some(Evicted(file)) = evicted else { break };
+            self.remove_files(&file);
             count += 1;
         }
         count
     }
 
-    /// Forgets the object that was used longest ago and removes its file; tells whether there was one.
+    /// Forgets the object that was used longest ago and removes its file; tells whether there was one. Without files on the
+    /// disk nothing is forgotten.
     pub fn evict_one(&self) -> bool {
-        let evicted = self.lock().evict();
-        self.remove_files(&evicted);
-        evicted.is_some()
+        let mut state = self.lock();
+        let evicted = if state.index.disk_bytes() > 0 { state.evict() } else { None };
+        drop(state);
+        let Some(Evicted(file)) = evicted else { return false };
+        self.remove_files(&file);
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -455,6 +480,9 @@ impl Zone {
 /// How many objects are looked at for one that may be removed.
 const EVICTION_LOOKS: usize = 20;
 
+/// An object that was forgotten, with the key of its file if it has one.
+struct Evicted(Option<Key>);
+
 impl State {
     /// Adds a key. Where there is no room, the object that was used longest ago is forgotten, whose file has to be
     /// removed.
@@ -462,21 +490,21 @@ impl State {
         let mut evicted = None;
         if self.index.len() >= capacity {
             self.was_full = true;
-            evicted = self.evict();
+            evicted = self.evict().and_then(|Evicted(file)| file);
         }
         self.index.insert(key, entry);
         evicted
     }
 
     /// Forgets the object that was used longest ago, but none that a request is getting anew.
-    fn evict(&mut self) -> Option<Key> {
+    fn evict(&mut self) -> Option<Evicted> {
         let State { index, fills, .. } = &*self;
         let mut oldest = index.oldest_first().take(EVICTION_LOOKS).map(|(key, _)| *key);
         let key = oldest.find(|key| !fills.contains_key(key))?;
         drop(oldest);
-        self.forget(&key);
+        let entry = self.forget(&key);
         self.evicted += 1;
-        Some(key)
+        Some(Evicted(entry.filter(|entry| entry.has_file).map(|_| key)))
     }
 
     /// Forgets a key.
@@ -499,6 +527,14 @@ impl State {
     fn dismiss_at(&mut self, at: u32) {
         let moves = self.residents.remove(at);
         self.note_moves(moves);
+    }
+
+    /// Notes that an object got a place, if it did, and where others are now.
+    fn note_place(&mut self, key: &Key, place: Option<u32>, moves: Moves) {
+        self.note_moves(moves);
+        if place.is_some() {
+            self.index.place(key, place);
+        }
     }
 
     fn note_moves(&mut self, moves: Moves) {

@@ -3,7 +3,7 @@
 use crate::failures::Failures;
 use crate::names::Names;
 use crate::option::{bits, flag, of, time};
-use cache::{Levels, Rules};
+use cache::{DiskUse, Levels, Rules};
 use conf::value::{self, ValueError};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Loading, Rule, Template};
@@ -47,6 +47,8 @@ pub struct CachePath {
     pub capacity: usize,
     /// How much memory objects may take that are ready to be sent, in bytes.
     pub memory: usize,
+    /// When a response gets a file.
+    pub disk_use: DiskUse,
     /// For how many seconds an object stays that nothing uses.
     pub inactive_s: i64,
     /// How much of the disk the files may take, in bytes.
@@ -144,7 +146,7 @@ impl CacheOptions {
 }
 
 const PATH: &str = "A directory where responses are kept, with the zone that knows them: `levels=`, `keys_zone=NAME:SIZE`, \
-     `inactive=`, `max_size=`, `min_free=`, `memory=` (not in nginx; `32m` by default), `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
+     `inactive=`, `max_size=`, `min_free=`, `memory=` (not in nginx; `32m` by default), `disk_min_uses=` (not in nginx), `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
      `manager_files=`, `manager_sleep=`, `manager_threshold=`.";
 const CACHE: &str = "The zone in which responses are kept and looked up; `off` keeps none.";
 const KEY: &str = "The key of a response: requests with the same key get the same response.";
@@ -258,6 +260,7 @@ fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<CachePath>, 
         levels: Levels::default(),
         capacity: 0,
         memory: MEMORY_DEFAULT,
+        disk_use: DiskUse::default(),
         inactive_s: 600,
         max_size: u64::MAX,
         min_free: 0,
@@ -274,8 +277,18 @@ fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<CachePath>, 
         let message = format!("\"{}\" must have \"keys_zone\" parameter", args.node.name);
         return Err(Diagnostic::emerg(message).at(args.node.span));
     }
+    if path.disk_use != DiskUse::default() && path.memory < MEMORY_LEAST {
+        let message = "\"disk_min_uses\" keeps responses in memory, but \"memory\" has less than 1m";
+        let hint = "write a larger \"memory=\", or leave \"disk_min_uses\" out";
+        let word = args.words().iter().find(|word| word.text.starts_with(b"disk_min_uses="));
+        let error = Diagnostic::emerg(message).at(args.node.span).hint(hint);
+        return Err(word.map_or(error.clone(), |word| error.under(word.span)));
+    }
     Ok(Arc::new(path))
 }
+
+/// How much memory there is at least where responses are only in memory, in bytes.
+const MEMORY_LEAST: usize = 1 << 20;
 
 /// A parameter of `cache_path`.
 struct Parameter<'a> {
@@ -299,6 +312,7 @@ impl Parameter<'_> {
                 let bytes = self.parse("memory", value::size)?;
                 path.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
             }
+            b"disk_min_uses=" => path.disk_use = self.disk_use()?,
             b"max_size=" => path.max_size = self.parse("max_size", value::offset)?,
             b"min_free=" => path.min_free = self.parse("min_free", value::offset)?,
             b"loader_files=" => path.loader.files = self.count("loader_files")?,
@@ -310,6 +324,18 @@ impl Parameter<'_> {
             _ => return Err(self.args.invalid(self.word)),
         }
         Ok(())
+    }
+
+    fn disk_use(&self) -> Result<DiskUse, Diagnostic> {
+        if *self.value.text == *b"never" {
+            return Ok(DiskUse::Never);
+        }
+        match self.parse("disk_min_uses", value::number)? {
+            0 => Err(self
+                .error("invalid disk_min_uses value \"0\"")
+                .hint("write a number of requests, or \"never\" to keep responses only in memory")),
+            uses => Ok(DiskUse::At(u32::try_from(uses).unwrap_or(u32::MAX))),
+        }
     }
 
     fn read_zone(&self, path: &mut CachePath) -> Result<(), Diagnostic> {

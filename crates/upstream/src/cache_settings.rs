@@ -2,7 +2,7 @@
 
 use crate::cache_options::{CacheMethods, CacheOptions, CachePath, UsedZone};
 use crate::failures::Failures;
-use cache::{Ignoring, Rules, ValidTimes, Zone};
+use cache::{DiskUse, Ignoring, Rules, ValidTimes, Zone};
 use conf::Diagnostic;
 use contract::{Exchange, Identity, Template, View};
 use std::convert::Infallible;
@@ -142,7 +142,8 @@ pub fn stores(view: &View<'_>, options: &CacheOptions) -> Result<Vec<Arc<Store>>
         }
         let make = || {
             let levels = path.levels.clone();
-            Ok::<_, Infallible>(Zone::new(&path.directory, levels, path.capacity, path.memory))
+            let zone = Zone::new(&path.directory, levels, path.capacity, path.memory);
+            Ok::<_, Infallible>(zone.with_disk_use(path.disk_use))
         };
         let Ok(zone) = view.origin().share(identity(options, path), make);
         stores.push(Arc::new(Store { path: Arc::clone(path), zone }));
@@ -152,13 +153,15 @@ pub fn stores(view: &View<'_>, options: &CacheOptions) -> Result<Vec<Arc<Store>>
 
 /// A zone outlives a reload while its name, its directory and its sizes stay the same.
 fn identity(options: &CacheOptions, path: &CachePath) -> Identity {
-    let CachePath { name, directory, levels, capacity, memory, .. } = path;
+    let CachePath { name, directory, levels, capacity, memory, disk_use, .. } = path;
+    let uses = if let DiskUse::At(uses) = disk_use { *uses } else { 0 };
     let mut identity = Identity::default()
         .bytes(directive(&options.path))
         .bytes(name)
         .bytes(directory.as_os_str().as_encoded_bytes())
         .number(*capacity as u128)
-        .number(*memory as u128);
+        .number(*memory as u128)
+        .number(u128::from(uses));
     for &digits in levels.digits() {
         identity = identity.number(digits as u128);
     }

@@ -4,7 +4,7 @@ use super::Zone;
 use crate::freshness::Freshness;
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::{Demand, Object, ReadError, file_id};
+use crate::object::{Demand, Home, Object, ReadError, file_id};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, statvfs, unlinkat,
 };
@@ -40,11 +40,14 @@ impl Zone {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Reads the head of a key's file; `None` where there is no object. It blocks.
+    /// Reads the head of a key's file, or gives the object that is only in memory; `None` where there is no object. It blocks.
     ///
     /// # Errors
     /// Those of opening and reading.
     pub fn read_head(&self, key: &Key) -> io::Result<Option<Object>> {
+        if let Some(object) = self.without_file(key) {
+            return Ok(Some(object));
+        }
         let Some(file) = self.open(key)? else { return Ok(None) };
         let demand = Demand { checks: false, loads: 0, may_block: true };
         let mut read = |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
@@ -75,17 +78,17 @@ impl Zone {
 
     /// Whether the file of an object is still the key's file, and has not changed. A file that cannot be looked for counts as there.
     pub(super) fn is_current(&self, key: &Key, object: &Object) -> bool {
-        let Ok(root) = self.root() else { return true };
+        let (Ok(root), Home::File(id, time)) = (self.root(), object.home) else { return true };
         match statat(&*root, &*self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
                 let modified = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
-                (stat.st_dev, stat.st_ino) == object.file && modified == object.modified
+                (stat.st_dev, stat.st_ino) == id && modified == time
             }
             Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
         }
     }
 
-    /// Writes a later freshness into the file of an object, if it is still the key's file.
+    /// Writes a later freshness into an object, if it is still the key's object.
     ///
     /// # Errors
     /// Those of writing.
@@ -94,16 +97,23 @@ impl Zone {
         self.replace_head(key, object, &Head { freshness, date: now, ..object.head.clone() }).map(drop)
     }
 
-    /// Writes another head into the file of an object, if it is still the key's file. Tells whether the head has room.
+    /// Writes another head into an object, if it is still the key's object. Tells whether the head has room.
     ///
     /// # Errors
     /// Those of writing.
     pub fn replace_head(&self, key: &Key, object: &Object, head: &Head) -> io::Result<bool> {
+        let id = match object.home {
+            Home::File(id, _) => id,
+            Home::Memory(version) => {
+                self.replace_in_memory(key, object.with_head(head.clone()), version);
+                return Ok(true);
+            }
+        };
         let Some(bytes) = head.encode().filter(|bytes| bytes.len() as u64 == object.start) else {
             return Ok(false);
         };
         let file = self.open_file(&self.levels.path(key), OFlags::WRONLY, Mode::empty())?;
-        if file_id(&file.metadata()?) != object.file {
+        if file_id(&file.metadata()?) != id {
             return Ok(true);
         }
         let written = file.write_all_at(&bytes, 0);

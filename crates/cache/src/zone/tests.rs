@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-const NOW: i64 = 1000;
+pub(super) const NOW: i64 = 1000;
 
 /// How many bytes of objects may be in memory.
 const MEMORY: usize = 8192;
@@ -20,7 +20,7 @@ fn zone(directory: &Path, capacity: usize) -> Arc<Zone> {
     Arc::new(Zone::new(directory, Levels::parse(b"1:2").unwrap(), capacity, MEMORY))
 }
 
-fn head(key: &str) -> Head {
+pub(super) fn head(key: &str) -> Head {
     let freshness = Freshness { valid_until: NOW + 10, ..Freshness::default() };
     Head { freshness, date: NOW, ..Head::plain(key, Fields::new()) }
 }
@@ -46,7 +46,7 @@ fn store_whole(zone: &Arc<Zone>, key: &str, content: &str, removals: u64) -> std
     whole.store(zone, |out| out.extend_from_slice(b"X-A: b\r\n"))
 }
 
-fn read(file: File) -> Result<Object, ReadError> {
+pub(super) fn read(file: File) -> Result<Object, ReadError> {
     let demand = Demand { checks: true, loads: 4096, may_block: true };
     Object::read(Arc::new(file), demand, &mut |file, buffer, offset| file.read_at(buffer, offset).map(Some))
 }
@@ -55,7 +55,7 @@ fn content(zone: &Zone, key: &str) -> Option<String> {
     text(&read(zone.open(&Key::of(key.as_bytes())).unwrap()?).ok()?)
 }
 
-fn text(object: &Object) -> Option<String> {
+pub(super) fn text(object: &Object) -> Option<String> {
     let Content::Memory(bytes) = &object.content else { return None };
     Some(String::from_utf8(bytes.to_vec()).unwrap())
 }
@@ -67,7 +67,7 @@ fn walk(zone: &Arc<Zone>) {
     zone.warmed();
 }
 
-fn asking(min_uses: u32, now: i64) -> Asking {
+pub(super) fn asking(min_uses: u32, now: i64) -> Asking {
     Asking { min_uses, counts: true, expires: NOW + 60, now }
 }
 

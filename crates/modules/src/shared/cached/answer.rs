@@ -143,14 +143,16 @@ impl Cached {
                 return body;
             }
         };
-        let Some(mut writer) = self.writer(exchange, &answer) else {
+        let announced = exchange.response.content_length;
+        let is_taken = announced.is_none_or(|length| self.store.zone.takes(length));
+        let writer = if is_taken { self.writer(exchange, &answer) } else { None };
+        let Some(mut writer) = writer else {
             self.is_stored.set(false);
             self.release();
             return Body::Source(source);
         };
         exchange.wire.outlasts = true;
         // A content of unknown length may never end. Other requests wait for it, and give up in time.
-        let announced = exchange.response.content_length;
         if let Some(fill) = self.fill.borrow().as_ref().filter(|_| announced.is_some()) {
             writer.share(fill, announced);
         }
@@ -186,13 +188,16 @@ impl Cached {
         let head = self.parts(exchange, keeping);
         let (removals, expires) = (self.removals, self.expires(uptime_s()));
         let whole = Whole { key: self.key.get(), head, content, removals, expires };
-        whole.store(&self.store.zone, |out| match self.settings.rules {
+        let zone = &self.store.zone;
+        let kept_fields = || self.kept_fields(fields, (keeping.kept.age, keeping.is_bare));
+        if whole.is_for_memory(zone) {
+            return whole.keep(zone, kept_fields());
+        }
+        whole.store(zone, |out| match self.settings.rules {
             Rules::Nginx => {
                 each_kept(fields, keeping.is_bare, |_| true, |field| out.extend_from_slice(field.line));
             }
-            Rules::Rfc9111 => {
-                out.extend_from_slice(&self.kept_fields(fields, (keeping.kept.age, keeping.is_bare)).lines());
-            }
+            Rules::Rfc9111 => out.extend_from_slice(&kept_fields().lines()),
         })
     }
 

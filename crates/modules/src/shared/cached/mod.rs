@@ -343,15 +343,19 @@ impl Cached {
             return Next::Follow(arriving);
         }
         match wanted.filter(|_| *head.key == *self.text && self.key.get() == self.main) {
-            Some(wanted) => {
-                self.key.set(wanted);
-                self.look(exchange)
-            }
+            Some(wanted) => self.look_for_variant(exchange, wanted),
             None => {
                 self.stores.set(false);
                 Next::Ask
             }
         }
+    }
+
+    fn look_for_variant(&self, exchange: &Exchange, wanted: Key) -> Next {
+        self.key.set(wanted);
+        // Uses of a variant are counted for its own key, too (as nginx).
+        self.is_counted.set(false);
+        self.look(exchange)
     }
 
     fn asking(&self) -> Asking {
@@ -473,8 +477,7 @@ impl Cached {
                 if self.key.get() != self.main {
                     return Next::Ask;
                 }
-                self.key.set(wanted);
-                return self.look(exchange);
+                return self.look_for_variant(exchange, wanted);
             }
         }
         if object.head.is_bare && exchange.request.method != Method::Head {
@@ -486,6 +489,8 @@ impl Cached {
         let usage = self.usage(&object.head, now.seconds);
         if usage == Use::Sent {
             self.found.set(if is_fresh { Found::Hit } else { Found::Stale });
+            let written = self.store.zone.write_due(&self.key.get(), &object);
+            let _ = written.inspect_err(|error| self.complain(exchange, error));
             return Next::Serve(object);
         }
         self.is_strict.set(usage == Use::Asked);
