@@ -562,6 +562,7 @@ impl Exchange {
 }
 
 /// The last value of a type.
+#[inline]
 fn last<T: 'static>(attached: &[(TypeId, Rc<dyn Any>)]) -> Option<Rc<T>> {
     let (_, found) = attached.iter().rev().find(|(kind, _)| *kind == TypeId::of::<T>())?;
     Rc::clone(found).downcast().ok()

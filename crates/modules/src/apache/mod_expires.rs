@@ -145,8 +145,9 @@ fn unit(name: &str) -> Option<i64> {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if values(view, &ACTIVE).pop().unwrap_or(false) {
-        // The last line for a type overrides the others.
+        // The last line for a type overrides the others. A type with parameters matches none.
         let by_type = values(view, &BY_TYPE).into_iter().rev();
+        let by_type = by_type.filter(|line| !line.media_type.contains(&b';'));
         builder.filter(Expires {
             by_type: by_type.map(|ByType { media_type, age }| (media_type, Lifetime::new(age))).collect(),
             default: values(view, &DEFAULT).pop().map(Lifetime::new),
@@ -218,11 +219,13 @@ impl Filter for Expires {
 
 impl Expires {
     fn of_type(&self, content_type: Option<&[u8]>) -> Option<&Lifetime> {
-        let essence = content_type.and_then(|text| text.split(|&byte| byte == b';').next());
-        let essence = essence.unwrap_or_default().trim_ascii();
-        // Most types are written in lower case, and compared at once.
-        let is_same = |known: &[u8]| known == essence || known.eq_ignore_ascii_case(essence);
-        let exact = self.by_type.iter().find(|(known, _)| is_same(known));
+        let text = content_type.unwrap_or_default();
+        // Most types have no parameters, and are written in lower case.
+        if let Some((_, lifetime)) = self.by_type.iter().find(|(known, _)| **known == *text) {
+            return Some(lifetime);
+        }
+        let essence = text.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        let exact = self.by_type.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence));
         let starts =
             |start: &[u8]| essence.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
         let wide = || self.by_type.iter().find(|(known, _)| known.strip_suffix(b"*").is_some_and(starts));

@@ -130,7 +130,7 @@ use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, ScopeBuilder, Step, View,
 };
 use http::Status;
-use http::words::{any_word, where_is};
+use http::words::{first_marked, where_is};
 use journal::Level;
 use std::sync::Arc;
 
@@ -279,10 +279,16 @@ impl Handler for HiddenBehindAlias {
     }
 }
 
-/// Whether a segment of a path starts with a dot. Few do, which is seen at a glance.
+/// Whether a segment of a path starts with a dot. Most paths have one dot at most.
 fn has_dotted_segment(path: &[u8]) -> bool {
-    let after_slash = |word| (where_is(word, b'/') << 8) & where_is(word, b'.') != 0;
-    path.starts_with(b".") || any_word(path, after_slash)
+    let (mut before, mut rest) = (b'/', path);
+    while let Some(dot) = first_marked(rest, |word| where_is(word, b'.')) {
+        if dot.checked_sub(1).map_or(before, |at| rest[at]) == b'/' {
+            return true;
+        }
+        (before, rest) = (b'.', &rest[dot + 1..]);
+    }
+    false
 }
 
 #[cfg(test)]

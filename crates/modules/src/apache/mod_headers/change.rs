@@ -95,27 +95,14 @@ impl Change {
         Ok(())
     }
 
-    /// The line that this sets in every response, without a look at anything else.
-    pub(super) fn line(&self) -> Option<Fields> {
+    /// Whether this sets a field to the same value in all responses, or in all with content.
+    pub(super) fn only_sets(&self) -> bool {
         let is_plain = matches!(self.action, Action::Set) && self.condition.is_none();
-        let value = self.constant().filter(|_| is_plain && !self.is_framing() && !self.is_typed())?;
-        let mut line = Fields::new();
-        line.push(self.name.as_bytes(), value).ok().map(|()| line)
-    }
-
-    /// Sets such a line.
-    pub(super) fn set(&self, line: &Fields, fields: &mut Fields, made: &mut usize) -> Result<(), Failure> {
-        fields.remove(&self.name);
-        for field in line.iter() {
-            count(made, field.value.len())?;
-            // It was a field already.
-            let _: Result<(), InvalidField> = fields.push_checked(&field);
-        }
-        Ok(())
+        is_plain && self.constant().is_some() && !self.is_framing() && !self.is_typed()
     }
 
     /// The value, where it is the same for all requests.
-    fn constant(&self) -> Option<&[u8]> {
+    pub(super) fn constant(&self) -> Option<&[u8]> {
         let Value::Parts(parts) = &self.value else { return None };
         match &parts[..] {
             [Part::Text(text)] if !text.iter().any(ends_line) => Some(text),

@@ -260,9 +260,11 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let changes: Vec<_> = values(view, &HEADER).into_iter().map(|change| (change.line(), change)).collect();
-    if !changes.is_empty() {
-        builder.filter(ChangeFields { changes });
+    let changes = values(view, &HEADER);
+    match SetFields::of(&changes) {
+        _ if changes.is_empty() => {}
+        Some(fields) => builder.filter(fields),
+        None => builder.filter(ChangeFields { changes }),
     }
     let changes = values(view, &REQUEST_HEADER);
     if !changes.is_empty() {
@@ -297,9 +299,46 @@ impl Handler for ChangeRequest {
     }
 }
 
+/// A few fields that are the same in all responses. They cost so little that no budget pays for them.
+struct SetFields {
+    /// The names of fields of responses with content, and their lines.
+    names: Vec<Box<str>>,
+    lines: Fields,
+    always: Fields,
+}
+
+impl SetFields {
+    fn of(changes: &[Change]) -> Option<SetFields> {
+        const CHANGES_MAX: usize = 16;
+        if changes.len() > CHANGES_MAX || !changes.iter().all(Change::only_sets) {
+            return None;
+        }
+        let (mut lines, mut always, mut made) = (Fields::new(), Fields::new(), 0);
+        for change in changes {
+            let list = if change.always { &mut always } else { &mut lines };
+            change.make(list, change.constant()?, &mut made, &Budget::default()).ok()?;
+        }
+        let names = changes.iter().filter(|change| !change.always).map(|change| change.name.clone());
+        Some(SetFields { names: names.collect(), lines, always })
+    }
+}
+
+impl Filter for SetFields {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let is_content = is_content(exchange);
+        let fields = &mut exchange.response.fields;
+        // The lines were checked when these lists took them.
+        if is_content {
+            self.names.iter().for_each(|name| fields.remove(name));
+            let _ = self.lines.iter().try_for_each(|line| fields.push_checked(&line));
+        }
+        let _ = self.always.iter().try_for_each(|line| fields.push_checked(&line));
+        body
+    }
+}
+
 struct ChangeFields {
-    /// Changes, with the line that each sets in all responses, if it does that.
-    changes: Vec<(Option<Fields>, Change)>,
+    changes: Vec<Change>,
 }
 
 impl Filter for ChangeFields {
@@ -310,13 +349,10 @@ impl Filter for ChangeFields {
         let is_content = is_content(exchange);
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        for (line, change) in self.changes.iter().filter(|(_, change)| change.always || is_content) {
+        for change in self.changes.iter().filter(|change| change.always || is_content) {
             let apart = change.always.then_some(&mut always);
-            let changed = budget.step(0).map_err(Failure::from).and_then(|()| match line {
-                Some(line) => change.set(line, apart.unwrap_or(&mut exchange.response.fields), &mut made),
-                None => change.apply(exchange, apart, &mut made, &budget),
-            });
-            if let Err(failure) = changed {
+            let paid = budget.step(0).map_err(Failure::from);
+            if let Err(failure) = paid.and_then(|()| change.apply(exchange, apart, &mut made, &budget)) {
                 failure.refuse(exchange);
                 exchange.response.status = Status::INTERNAL_SERVER_ERROR;
                 return body;

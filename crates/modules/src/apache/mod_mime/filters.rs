@@ -4,18 +4,17 @@ use super::{Description, add_charset, describe, of_path};
 use crate::apache::mod_negotiation;
 use crate::shared::apache::methods;
 use contract::{Body, Exchange, Filter};
-use http::words::{any_marked, first_marked, where_is};
 
 /// Sets the type of a file whose last extension has none: as in Apache, it is that of the extension before.
 pub(super) struct Typed;
 
 impl Filter for Typed {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        // Most paths have one dot, which is seen without a copy.
+        // Most names have one dot, which is seen without a copy.
         if exchange.file.is_some() && !has_two_dots(&exchange.request.path) {
             return body;
         }
-        let Some(path) = methods::path_of_file(exchange).filter(|path| of_path(path).nth(1).is_some()) else {
+        let Some(path) = methods::path_of_file(exchange).filter(|path| has_two_dots(path)) else {
             return body;
         };
         let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
@@ -30,9 +29,10 @@ impl Filter for Typed {
     }
 }
 
+/// Whether the name of the file at a path has two extensions.
 fn has_two_dots(path: &[u8]) -> bool {
-    let dots = |word| where_is(word, b'.');
-    first_marked(path, dots).is_some_and(|first| any_marked(&path[first + 1..], dots))
+    let name = path.iter().rev().take_while(|byte| **byte != b'/');
+    name.filter(|byte| **byte == b'.').nth(1).is_some()
 }
 
 /// Sets character set, encoding and language.

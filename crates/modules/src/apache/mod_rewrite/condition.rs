@@ -20,8 +20,32 @@ pub(crate) struct Condition {
     test: Test,
     negated: bool,
     ignore_case: bool,
+    /// Whether it asks what is at the path of the request's file.
+    pub(super) is_about_file: bool,
     /// Whether this one or the next is enough.
     pub(super) or_next: bool,
+}
+
+/// Whether conditions hold, each of which or the next is enough where it says so.
+pub(super) fn all_hold<E>(
+    conditions: &[Arc<Condition>],
+    mut holds: impl FnMut(&Condition) -> Result<bool, E>,
+) -> Result<bool, E> {
+    let mut conditions = conditions.iter();
+    while let Some(condition) = conditions.next() {
+        match (holds(condition)?, condition.or_next) {
+            (false, false) => return Ok(false),
+            (false, true) | (true, false) => {}
+            (true, true) => {
+                // The rest of the alternatives need not be asked.
+                let mut or_next = true;
+                while or_next && let Some(skipped) = conditions.next() {
+                    or_next = skipped.or_next;
+                }
+            }
+        }
+    }
+    Ok(true)
 }
 
 #[derive(Clone, Debug)]
@@ -57,14 +81,17 @@ impl Condition {
             let expression = Expression::parse(args, loading, std::slice::from_ref(word))?;
             let test = Test::Expression(Arc::new(expression));
             let text = Text::parse(args, first, b"")?;
-            return Ok(Condition { text, test, negated: false, ignore_case, or_next });
+            let (negated, is_about_file) = (false, false);
+            return Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next });
         }
         let (text, negated) = match word.text.strip_prefix(b"!") {
             Some(text) => (text, true),
             None => (&*word.text, false),
         };
         let test = parse_test(args, loading, word, text, ignore_case)?;
-        Ok(Condition { text: Text::parse(args, first, &first.text)?, test, negated, ignore_case, or_next })
+        let text = Text::parse(args, first, &first.text)?;
+        let is_about_file = text.is_filename() && test.is_about_metadata();
+        Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next })
     }
 
     /// Whether it has groups of the rule's pattern.
@@ -72,8 +99,21 @@ impl Condition {
         self.text.uses_groups()
     }
 
+    /// Whether it holds, if this is at the path of the request's file and it asks for nothing else.
+    pub(super) fn holds_for(&self, metadata: &Metadata) -> bool {
+        self.test.holds_for(metadata) != self.negated
+    }
+
     /// Whether it holds; what its pattern captures is kept in `found`.
     pub(super) fn holds(&self, context: &Context<'_>, found: &mut Option<Match>) -> Result<bool, Failure> {
+        // Without a path info, a file that is there is the one that the request asks for.
+        if self.is_about_file
+            && context.path_info.is_none()
+            && let Some(Some(metadata)) = variables::own_file(context.exchange, context.filename)
+        {
+            context.budget.step(context.filename.len())?;
+            return Ok(self.holds_for(metadata));
+        }
         let subject = self.text.value(context)?;
         let holds = match &self.test {
             Test::Pattern(pattern) => {
@@ -156,8 +196,14 @@ fn comparison(a: u8, b: u8) -> Option<&'static [Ordering]> {
 }
 
 impl Test {
-    fn of_file(&self, path: &[u8], context: &Context<'_>) -> Result<bool, Spent> {
-        let holds = |metadata: &Metadata| match self {
+    /// Whether it asks what is at a path, behind links.
+    fn is_about_metadata(&self) -> bool {
+        use Test::{Accessible, Directory, Executable, File, FileWithContent};
+        matches!(self, File | Directory | FileWithContent | Executable | Accessible)
+    }
+
+    fn holds_for(&self, metadata: &Metadata) -> bool {
+        match self {
             Test::File => metadata.is_file(),
             Test::Accessible => true,
             Test::Directory => metadata.is_dir(),
@@ -170,7 +216,11 @@ impl Test {
             | Test::Compare(..)
             | Test::Number(..)
             | Test::Url => false,
-        };
+        }
+    }
+
+    fn of_file(&self, path: &[u8], context: &Context<'_>) -> Result<bool, Spent> {
+        let holds = |metadata: &Metadata| self.holds_for(metadata);
         let found = match self {
             Test::Link => variables::link_metadata(path, context.budget)?.as_ref().map(holds),
             _ => variables::with_metadata(context.exchange, path, context.budget, holds)?,

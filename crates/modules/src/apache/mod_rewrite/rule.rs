@@ -77,6 +77,14 @@ impl Rule {
         })
     }
 
+    /// Whether all that it does is to end the rules, for any path and any request.
+    pub(super) fn only_ends(&self) -> bool {
+        let Flags { last, end, pass_through, status, no_subrequest, .. } = self.flags;
+        let always_matches = self.matches_all && !self.negated && !no_subrequest;
+        let is_plain = self.target.is_none() && status.is_none() && !self.flags.has_settings();
+        always_matches && is_plain && last && !end && !pass_through
+    }
+
     /// Whether it may use groups of its pattern, besides its conditions.
     pub(super) fn uses_groups(&self) -> bool {
         self.target.as_ref().is_some_and(Text::uses_groups) || self.flags.has_settings()

@@ -1,6 +1,6 @@
 //! The rules of a directory, carried out in order.
 
-use super::condition::Condition;
+use super::condition::{Condition, all_hold};
 use super::cookie;
 use super::rule::Rule;
 use super::text::{Context, Escape, Mark, Match};
@@ -16,6 +16,8 @@ use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute,
 use http::Status;
 use journal::Level;
 use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fs::Metadata;
 use std::sync::Arc;
 
 /// Compiled rules.
@@ -31,7 +33,12 @@ struct Conditional {
     rule: Arc<Rule>,
     /// Whether the rule or a condition uses groups of the rule's pattern.
     uses_groups: bool,
+    /// Whether there are conditions, few of them, and all ask what is at the path of the request's file.
+    asks_for_file_only: bool,
 }
+
+/// How many rules, and how many conditions of each, may be looked at before the budget pays for them.
+const LOOKS_MAX: usize = 8;
 
 impl Program {
     /// The rules of a file, to which those of outer directories may belong.
@@ -46,7 +53,9 @@ impl Program {
                     let conditions = std::mem::take(&mut conditions);
                     let uses_groups =
                         rule.uses_groups() || conditions.iter().any(|condition| condition.uses_groups());
-                    program.rules.push(Conditional { conditions, rule, uses_groups });
+                    let asks_for_file_only = (1..=LOOKS_MAX).contains(&conditions.len())
+                        && conditions.iter().all(|condition| condition.is_about_file);
+                    program.rules.push(Conditional { conditions, rule, uses_groups, asks_for_file_only });
                 }
             }
         }
@@ -55,6 +64,40 @@ impl Program {
 
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// Whether what is at the path of the request's file already says that the rules leave the request alone.
+    fn leaves(&self, metadata: &Metadata) -> bool {
+        for conditional in self.rules.iter().take(LOOKS_MAX) {
+            match conditional.outcome(metadata) {
+                Some(Outcome::Fails) => {}
+                Some(Outcome::Ends) => return true,
+                None => return false,
+            }
+        }
+        self.rules.len() <= LOOKS_MAX
+    }
+}
+
+/// What comes of a rule without an effect.
+enum Outcome {
+    Fails,
+    Ends,
+}
+
+impl Conditional {
+    /// What comes of the rule, if it has no effect and nothing but what is at the path of the request's file decides that.
+    fn outcome(&self, metadata: &Metadata) -> Option<Outcome> {
+        let Conditional { conditions, rule, asks_for_file_only, .. } = self;
+        if !asks_for_file_only {
+            return None;
+        }
+        let holds: Result<bool, Infallible> =
+            all_hold(conditions, |condition| Ok(condition.holds_for(metadata)));
+        match holds {
+            Ok(false) => (!rule.flags.chain).then_some(Outcome::Fails),
+            Ok(true) => rule.only_ends().then_some(Outcome::Ends),
+        }
     }
 }
 
@@ -75,6 +118,10 @@ pub(super) struct Rewriter {
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let known = exchange.known_path().cloned();
+        let metadata = known.as_ref().and_then(|known| known.metadata.as_ref()?.as_ref());
+        if self.allowed && metadata.is_some_and(|metadata| self.program.leaves(metadata)) {
+            return Step::Next;
+        }
         let path = match known.as_deref() {
             Some(known) => Cow::Borrowed(&known.path[..]),
             None => match exchange.path() {
@@ -337,26 +384,14 @@ impl Run<'_> {
         matched: &Match,
         captured: &mut Match,
     ) -> Result<bool, Failure> {
-        let mut conditions = conditions.iter();
-        while let Some(condition) = conditions.next() {
+        all_hold(conditions, |condition| {
             let mut found = None;
             let holds = condition.holds(&self.context(matched, captured, None), &mut found)?;
             if let Some(found) = found {
                 *captured = found;
             }
-            match (holds, condition.or_next) {
-                (false, false) => return Ok(false),
-                (false, true) | (true, false) => {}
-                (true, true) => {
-                    // The rest of the alternatives need not be asked.
-                    let mut or_next = true;
-                    while or_next && let Some(skipped) = conditions.next() {
-                        or_next = skipped.or_next;
-                    }
-                }
-            }
-        }
-        Ok(true)
+            Ok(holds)
+        })
     }
 
     fn context<'c>(

@@ -128,11 +128,16 @@ impl Text {
         self.parts.iter().any(|part| matches!(part, Part::Rule(_)))
     }
 
+    /// Whether it is the path of the request's file.
+    pub(super) fn is_filename(&self) -> bool {
+        matches!(&self.parts[..], [Part::Variable(Variable::Filename)])
+    }
+
     /// The text, which is not copied where it is the path of the request's file.
     pub(super) fn value<'c>(&self, context: &Context<'c>) -> Result<Cow<'c, [u8]>, Failure> {
-        let [Part::Variable(Variable::Filename)] = &self.parts[..] else {
+        if !self.is_filename() {
             return self.evaluate(context).map(Cow::Owned);
-        };
+        }
         let path = Variable::filename(context)?;
         context.budget.step(path.len())?;
         Ok(Cow::Borrowed(path))

@@ -159,8 +159,8 @@ pub(crate) fn with_metadata<T>(
     Ok(fs::metadata(OsStr::from_bytes(path)).ok().as_ref().map(take))
 }
 
-/// What is known of the request's own file, if this is its path.
-fn own_file<'e>(exchange: &'e Exchange, path: &[u8]) -> Option<&'e Option<Metadata>> {
+/// What is at a path, if it is that of the request's own file and that was looked at; `None` in it where there is nothing.
+pub(crate) fn own_file<'e>(exchange: &'e Exchange, path: &[u8]) -> Option<&'e Option<Metadata>> {
     let known = exchange.overlaid.as_deref()?;
     let is_own = std::ptr::eq(&*known.path, path) || known.path == path;
     known.metadata.as_ref().filter(|_| is_own)
