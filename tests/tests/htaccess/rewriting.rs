@@ -252,3 +252,34 @@ fn tests_of_files_end_at_the_root() {
     running.wait_for_log("error.log", "has the flag \"P\", which is not granted to .htaccess files");
     running.stop();
 }
+
+/// An internal redirect decodes the path once more.
+#[test]
+fn escapes_in_targets() {
+    const TEXT: &str = "RewriteEngine on\nRewriteRule ^b1/(.*)$ sub/$1 [B,L]\nRewriteRule ^b2/(.*)$ /$1 [B,L]\n\
+        RewriteRule ^b3/(.*)$ /$1 [B,BNP,L]\nRewriteRule ^b4/(.*)$ /$1 [B,R,L]\nRewriteRule ^b5/(.*)$ /$1 [L]\n\
+        RewriteRule ^b6/(.*)$ /a.txt?x=$1 [L]\nRewriteRule ^b7/(.*)$ /$1?x [R,L]\n\
+        RewriteRule ^p/1$ /a\\%2etxt [L]\nRewriteRule ^p/2$ /a\\%2ftxt [L]\nRewriteRule ^p/3$ /with\\%20space.txt [L]\n\
+        RewriteRule ^p/4$ /a%zz [L]\nRewriteRule ^p/5$ /a\\%2etxt [NE,L]\nRewriteRule ^p/6$ /a\\%00 [L]\n\
+        RewriteRule ^p/7$ \"/with space.txt\" [L]\nRewriteRule ^p/8$ /sub\\%2f..\\%2fa.txt [L]\n\
+        RewriteRule ^p/9$ /\\%2e\\%2e/a.txt [L]\nRewriteRule ^p/10$ /sub/\\%2e\\%2e/a.txt [L]\n\
+        RewriteRule ^p/11$ /a.txt\\%3fx [L]\nRewriteRule ^p/12$ /a.txt#x [L]\nRewriteRule ^p/13$ /a.txt\\%23x [L]\n\
+        RewriteRule ^p/14$ /\\%2ehtaccess [L]\nRewriteRule ^p/15$ /a.txt% [L]\n";
+    let mut requests: Vec<String> = (1..16).map(|number| format!("GET /p/{number}")).collect();
+    let paths = [
+        "a.txt",
+        "x/y",
+        "sub/a.txt",
+        "with%20space.txt",
+        "a%2525",
+        "a%25",
+        "a%2etxt",
+        "a.txt%23?x",
+        "a%252etxt",
+    ];
+    for folder in 1..8 {
+        requests.extend(paths.map(|path| format!("GET /b{folder}/{path}")));
+    }
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_with_host(&[(".htaccess", TEXT)], &requests);
+}

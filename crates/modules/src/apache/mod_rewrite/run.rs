@@ -5,7 +5,6 @@ use super::cookie;
 use super::rule::Rule;
 use super::text::{Context, Escape, Mark, Match};
 use super::{Instruction, Line, Options};
-use crate::apache::apache_core::sections;
 use crate::apache::{mod_alias, mod_dir, mod_env};
 use crate::files::index;
 use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
@@ -13,7 +12,8 @@ use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
 use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
-use http::Status;
+use http::uri::normalise_path;
+use http::{Status, hex};
 use journal::Level;
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -489,14 +489,23 @@ impl Run<'_> {
     /// Sends the request to the rewritten path. As in Apache, a `Redirect` of the directory that matches the original
     /// path answers instead.
     fn internal(&mut self, rewriter: &Rewriter) -> Step {
-        let uri = self.uri();
+        let mut uri = self.uri();
         let below = self.filename.strip_prefix(&*self.program.directory);
         let is_based = self.program.base.is_some() && below.is_some();
         if self.original.0 == *self.filename || is_based && self.original.0 == uri {
             return Step::Next;
         }
-        let Some(uri) = normal(uri).filter(|uri| uri.starts_with(b"/")) else {
+        if !uri.starts_with(b"/") {
             return index::refuse(self.exchange, Status::BAD_REQUEST);
+        }
+        if let Some(mark) = uri.iter().position(|&byte| byte == b'#') {
+            // The query is behind the mark, too.
+            uri.truncate(mark);
+            self.exchange.request.args = None;
+        }
+        let uri = match decoded(&uri) {
+            Ok(uri) => uri,
+            Err(status) => return index::refuse(self.exchange, status),
         };
         if let Err(failure) = mod_env::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
@@ -539,25 +548,21 @@ fn forget_error(exchange: &mut Exchange) {
     }
 }
 
-/// A path whose slashes stand alone, without `.` and `..`, as Apache makes it for an internal redirect. None if it
-/// leaves the root of the site.
-fn normal(mut path: Vec<u8>) -> Option<Vec<u8>> {
-    if !path.windows(2).any(|pair| pair == b"/.") {
-        path.dedup_by(|next, before| *next == b'/' && *before == b'/');
-        return Some(path);
-    }
-    let mut depth = 0_usize;
-    for segment in path.split(|&byte| byte == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." => depth = depth.checked_sub(1)?,
-            _ => depth += 1,
+/// The path that Apache makes of the URI of an internal redirect: decoded, with slashes that stand alone, without `.` and
+/// `..`. The status is what Apache answers to a path that leaves the root of the site, or is escaped wrongly.
+fn decoded(uri: &[u8]) -> Result<Vec<u8>, Status> {
+    let mut parts = uri.split(|&byte| byte == b'%');
+    let mut text = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        match hex::pair(part).ok_or(Status::BAD_REQUEST)? {
+            b'/' | 0 => return Err(Status::NOT_FOUND),
+            byte => text.push(byte),
         }
+        text.extend_from_slice(&part[2..]);
     }
-    if path.ends_with(b"/.") || path.ends_with(b"/..") {
-        path.push(b'/');
-    }
-    Some(sections::canonical(&path))
+    let mut path = Vec::with_capacity(text.len());
+    normalise_path(&text, true, &mut path).map_err(|_| Status::BAD_REQUEST)?;
+    Ok(path)
 }
 
 /// Where the path of a URL starts.
