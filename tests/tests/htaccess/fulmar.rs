@@ -11,7 +11,8 @@ use tests::client::Client;
 use tests::site::{Running, Site};
 use tests::{wait, worker};
 
-use super::site;
+use super::{aged, site};
+use crate::catalogue::surroundings::Tracer;
 
 fn status(running: &Running, request: &str) -> u16 {
     running.ask(request).last().status
@@ -70,6 +71,32 @@ fn an_edit_counts_on_kept_connections() {
         assert!(clients[0].send(requests[0]));
         assert_eq!(version(&mut clients[0]).as_deref(), Some("next"), "alone");
     }
+    running.stop();
+}
+
+/// A thread that has answered one request may answer one of a new connection before it takes events again. An edit that
+/// came in between counts. The tracer makes the time in between long enough for an edit.
+#[test]
+fn an_edit_counts_within_one_turn_of_a_thread() {
+    const REQUEST: &[u8] = b"GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let site = aged(site(&[(".htaccess", "Header set X-Version 0\n")]));
+    let running = site.start(Server::Fulmar);
+    let version = |client: &mut Client| {
+        assert!(client.send(REQUEST));
+        let answer = client.response("GET").expect("an answer");
+        answer.field("X-Version").map(str::to_owned)
+    };
+    let mut kept = running.connect();
+    assert_eq!(version(&mut kept).as_deref(), Some("0"));
+    let delay = ["-e", "trace=sendto", "-e", "inject=sendto:delay_exit=300000"];
+    let Some(tracer) = Tracer::attach(worker::of(&running), &delay) else { return };
+    assert_eq!(version(&mut kept).as_deref(), Some("0"));
+    fs::write(site.root().join(".htaccess"), "Header set X-Version 1\n").unwrap();
+    let mut clients: Vec<_> = (0..4).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(version(client).as_deref(), Some("1"));
+    }
+    tracer.leave();
     running.stop();
 }
 
