@@ -3,7 +3,7 @@
 //! There may be millions of them, so that each takes few bytes, and no node is copied when there are more.
 
 use crate::key::Key;
-use crate::object::BLOCK;
+use crate::object::{BLOCK, Home, Object};
 use http::hash::Keyed;
 use std::hash::BuildHasher;
 
@@ -67,6 +67,15 @@ impl Entry {
 
     pub(crate) fn set_disk_bytes(&mut self, bytes: u64) {
         self.blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
+    }
+
+    /// Notes an object that is only in memory, and its place among those that are ready to be sent.
+    pub(crate) fn put_in_memory(&mut self, object: &Object, place: Option<u32>) {
+        if let Home::Memory(version) = object.home {
+            self.version = version;
+        }
+        (self.is_checked, self.is_being_filed) = (true, false);
+        self.resident = place.unwrap_or(NONE);
     }
 
     /// Where the object is among those that are ready to be sent.

@@ -74,22 +74,29 @@ impl Zone {
             return;
         }
         let mut had_file = self.is_cold();
-        let mut change = |entry: &mut Entry| {
+        let change = |entry: &mut Entry| {
             had_file |= std::mem::take(&mut entry.has_file);
             entry.set_disk_bytes(0);
             entry.set_expires(expires);
             std::mem::take(&mut entry.has_failure)
         };
-        let evicted = match state.index.touch(key, &mut change) {
+        let mut evicted = None;
+        match state.index.touch(key, change) {
             Some(had_failure) => {
                 if had_failure {
                     state.failures.remove(key);
                 }
-                None
+                state.place_in_memory(key, object);
             }
-            None => state.insert(*key, Entry::new(expires), self.capacity),
-        };
-        state.place_in_memory(key, object);
+            None => {
+                let object = state.versioned(object);
+                let (place, moves) = state.residents.add_newcomer(*key, &object);
+                state.note_moves(moves);
+                let mut entry = Entry::new(expires);
+                entry.put_in_memory(&object, place);
+                evicted = state.insert(*key, entry, self.capacity);
+            }
+        }
         drop(state);
         self.remove_files(&evicted);
         if had_file {
@@ -153,27 +160,28 @@ impl Zone {
 }
 
 impl State {
+    /// An object with the next version.
+    fn versioned(&mut self, object: Object) -> Arc<Object> {
+        Arc::new(Object { home: Home::Memory(self.next_version()), ..object })
+    }
+
     /// Makes an object that of a known key, only in memory.
-    fn place_in_memory(&mut self, key: &Key, mut object: Object) {
+    fn place_in_memory(&mut self, key: &Key, object: Object) {
         self.dismiss(key);
-        let version = self.next_version();
-        object.home = Home::Memory(version);
-        let object = Arc::new(object);
-        let change = |entry: &mut Entry| {
-            (entry.version, entry.is_checked, entry.is_being_filed) = (version, true, false);
-            entry.uses
-        };
-        let uses = self.index.touch(key, change).unwrap_or_default();
+        let object = self.versioned(object);
+        let uses = self.index.get(key).map_or(0, |entry| entry.uses);
         // What was asked for before is no newcomer. Its file is never looked for, so the time does not matter.
-        let (place, moves) = match uses >= ADMITTED_USES {
+        let (mut place, moves) = match uses >= ADMITTED_USES {
             true => self.residents.add(*key, &object, 0),
-            false => (None, Default::default()),
+            false => Default::default(),
         };
-        self.note_place(key, place, moves);
+        self.note_moves(moves);
         if place.is_none() {
-            let (place, moves) = self.residents.add_newcomer(*key, &object);
-            self.note_place(key, place, moves);
+            let (newcomer, moves) = self.residents.add_newcomer(*key, &object);
+            self.note_moves(moves);
+            place = newcomer;
         }
+        self.index.touch(key, |entry| entry.put_in_memory(&object, place));
     }
 }
 

@@ -2,6 +2,7 @@ use super::DiskUse;
 use crate::zone::tests::{NOW, asking, head, read, text};
 use crate::{Freshness, Head, Key, Levels, Look, Object, Selection, Walk, Whole, Writer, Zone};
 use http::{Fields, Status};
+use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -266,4 +267,51 @@ fn a_file_from_before_is_replaced() {
     assert!(look(&second, "b").is_none());
     keep_after(&second, "b", "b", 0);
     assert!(ask(&second, "b"));
+}
+
+/// Every place in the index is that of the key's object, and every object has its place.
+fn assert_consistent(zone: &Zone) {
+    let state = zone.lock();
+    let places = state.index.oldest_first().filter_map(|(key, entry)| Some((*key, entry.resident()?)));
+    let places: Vec<_> = places.collect();
+    for (key, at) in &places {
+        assert_eq!(state.residents.get(*at).map(|object| Key::of(&object.head.key)), Some(*key));
+    }
+    assert_eq!((places.len(), state.residents.totals().1), (state.residents.totals().1, places.len()));
+    assert!(state.residents.totals().0 <= MEMORY);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_requests_and_removals_keep_places_right(
+        uses in prop_oneof![Just(DiskUse::Never), (2_u32..6).prop_map(DiskUse::At)],
+        capacity in 20_usize..200,
+        steps in proptest::collection::vec((0_u8..20, 0_u16..300, 0_usize..20_000), 0..400),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let zone = Zone::new(directory.path(), Levels::default(), capacity, MEMORY).with_disk_use(uses);
+        zone.warmed();
+        let zone = Arc::new(zone);
+        for (step, number, length) in steps {
+            let name = number.to_string();
+            match step {
+                0 => assert!(!zone.discard(&key(&name)) || look(&zone, &name).is_none()),
+                1 => assert!(zone.evict_one() || zone.totals().disk_bytes == 0),
+                2 => assert!(zone.expire(NOW + 61, 3).0 <= 3),
+                3 => keep_after(&zone, &name, &"x".repeat(length), zone.removals()),
+                4 => {
+                    if let Some(object) = look(&zone, &name) {
+                        zone.outdate(&key(&name), &object, NOW).unwrap();
+                    }
+                }
+                _ if look(&zone, &name).is_none() => keep_after(&zone, &name, &name, zone.removals()),
+                _ => {}
+            }
+            assert_consistent(&zone);
+            let found = look(&zone, &name);
+            prop_assert!(found.is_none_or(|object| *object.head.key == *name.as_bytes()));
+        }
+    }
 }
