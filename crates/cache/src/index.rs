@@ -5,7 +5,6 @@
 use crate::key::Key;
 use crate::object::{BLOCK, Home, Object};
 use http::hash::Keyed;
-use std::hash::BuildHasher;
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
@@ -163,7 +162,7 @@ impl Chains {
 
     fn chain(&self, key: &Key) -> usize {
         // Clients choose the keys. The hash has a secret.
-        let hash = usize::try_from(self.keyed.hash_one(key)).unwrap_or(usize::MAX);
+        let hash = usize::try_from(self.keyed.hash_digest(&key.0)).unwrap_or(usize::MAX);
         hash & self.first.len().saturating_sub(1)
     }
 }

@@ -124,7 +124,7 @@ mod tests {
     const ROOM: usize = 100;
 
     fn object() -> Arc<Object> {
-        Arc::new(Object::in_memory(Head::plain("a", Fields::new()), Bytes::new()).unwrap())
+        Object::in_memory(Head::plain("a", Fields::new()), Bytes::new()).unwrap()
     }
 
     fn key(number: u8) -> Key {

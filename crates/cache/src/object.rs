@@ -23,8 +23,15 @@ pub struct Object {
 }
 
 /// What a user of this crate makes of an object once, for further requests.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Derived(Arc<Mutex<Option<Arc<dyn Any + Send + Sync>>>>);
+#[derive(Debug, Default)]
+pub(crate) struct Derived(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
+
+impl Clone for Derived {
+    /// A copy may get another head, to which nothing of this applies.
+    fn clone(&self) -> Derived {
+        Derived::default()
+    }
+}
 
 /// The content of an object.
 #[derive(Clone, Debug)]
@@ -150,10 +157,17 @@ impl Object {
     }
 
     /// The object of a response that is only kept in memory; `None` where the head is too long to be kept.
-    pub(crate) fn in_memory(head: Head, content: Bytes) -> Option<Object> {
-        let start = head.encoded_len()? as u64;
-        let (content, home) = (Content::Memory(content), Home::Memory(0));
-        Some(Object { head, start, content, home, derived: Derived::default() })
+    #[inline]
+    pub(crate) fn in_memory(head: Head, content: Bytes) -> Option<Arc<Object>> {
+        let (start, content) = (head.encoded_len()? as u64, Content::Memory(content));
+        Some(Arc::new(Object { head, start, content, home: Home::Memory(0), derived: Derived::default() }))
+    }
+
+    /// Sets the version of an object that is only in memory, and that nothing else uses yet.
+    pub(crate) fn set_version(self: &mut Arc<Object>, version: u32) {
+        if let Some(object) = Arc::get_mut(self) {
+            object.home = Home::Memory(version);
+        }
     }
 
     /// Compares the content with its checksum; returns the content if it is to be loaded.
@@ -185,7 +199,13 @@ impl Object {
 
     /// The same content with another head.
     pub fn with_head(&self, head: Head) -> Object {
-        Object { head, derived: Derived::default(), ..self.clone() }
+        Object {
+            head,
+            start: self.start,
+            content: self.content.clone(),
+            home: self.home,
+            derived: Derived::default(),
+        }
     }
 
     /// What was made of the object for further requests.

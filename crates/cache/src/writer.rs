@@ -116,6 +116,10 @@ impl Whole<'_> {
     /// The head is too long.
     pub fn keep(&self, zone: &Zone, fields: Fields) -> io::Result<()> {
         let HeadParts { freshness, date, key, variant, status, reason, is_bare } = self.head;
+        let content = match self.content {
+            [part] => Bytes::copy_from_slice(part),
+            parts => parts.concat().into(),
+        };
         let head = Head {
             freshness: freshness.clone(),
             date,
@@ -128,10 +132,6 @@ impl Whole<'_> {
             reason: reason_of(status, reason),
             fields,
             is_bare,
-        };
-        let content = match self.content {
-            [part] => Bytes::copy_from_slice(part),
-            parts => parts.concat().into(),
         };
         let object = Object::in_memory(head, content).ok_or_else(too_long)?;
         zone.keep_in_memory(&self.key, object, (self.removals, self.expires));

@@ -25,6 +25,16 @@ impl Default for Keyed {
     }
 }
 
+impl Keyed {
+    /// The hash of sixteen bytes, such as a digest.
+    #[inline]
+    pub fn hash_digest(&self, bytes: &[u8; 16]) -> u64 {
+        let mut folding = self.build_hasher();
+        folding.mix(first_word(bytes), last_word(bytes));
+        folding.state
+    }
+}
+
 impl BuildHasher for Keyed {
     type Hasher = Folding;
 
@@ -42,6 +52,7 @@ pub struct Folding {
 }
 
 impl Folding {
+    #[inline]
     fn mix(&mut self, first: u64, second: u64) {
         let product = u128::from(self.state ^ first) * u128::from(self.factor ^ second);
         let bytes = product.to_le_bytes();

@@ -68,7 +68,7 @@ impl Zone {
     }
 
     /// Keeps an object only in memory, unless one of the removals after the first `removals` ones concerns it.
-    pub(crate) fn keep_in_memory(&self, key: &Key, object: Object, (removals, expires): (u64, i64)) {
+    pub(crate) fn keep_in_memory(&self, key: &Key, mut object: Arc<Object>, (removals, expires): (u64, i64)) {
         let mut state = self.lock();
         if state.removals.was_removed_since(&object.head, removals) {
             return;
@@ -89,7 +89,7 @@ impl Zone {
                 state.place_in_memory(key, object);
             }
             None => {
-                let object = state.versioned(object);
+                object.set_version(state.next_version());
                 let (place, moves) = state.residents.add_newcomer(*key, &object);
                 state.note_moves(moves);
                 let mut entry = Entry::new(expires);
@@ -142,7 +142,7 @@ impl Zone {
         let mut state = self.lock();
         let is_same = |entry: &&Entry| entry.version == version && entry.resident().is_some();
         if state.index.get(key).filter(is_same).is_some() {
-            state.place_in_memory(key, object);
+            state.place_in_memory(key, Arc::new(object));
         }
     }
 
@@ -160,15 +160,10 @@ impl Zone {
 }
 
 impl State {
-    /// An object with the next version.
-    fn versioned(&mut self, object: Object) -> Arc<Object> {
-        Arc::new(Object { home: Home::Memory(self.next_version()), ..object })
-    }
-
     /// Makes an object that of a known key, only in memory.
-    fn place_in_memory(&mut self, key: &Key, object: Object) {
+    fn place_in_memory(&mut self, key: &Key, mut object: Arc<Object>) {
         self.dismiss(key);
-        let object = self.versioned(object);
+        object.set_version(self.next_version());
         let uses = self.index.get(key).map_or(0, |entry| entry.uses);
         // What was asked for before is no newcomer. Its file is never looked for, so the time does not matter.
         let (mut place, moves) = match uses >= ADMITTED_USES {
