@@ -1,5 +1,7 @@
 //! Flags, conditions and options of rules.
 
+use std::collections::BTreeSet;
+
 use tests::response::Response;
 
 use super::{agree_by, agree_with_host, shown, site, with_host};
@@ -282,4 +284,37 @@ fn escapes_in_targets() {
     }
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
     agree_with_host(&[(".htaccess", TEXT)], &requests);
+}
+
+/// The status, and what the response varies by.
+fn varied(response: &Response, _: u16) -> String {
+    let fields = response.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("vary"));
+    let names: BTreeSet<String> =
+        fields.flat_map(|(_, value)| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect();
+    format!("{} {names:?}", response.status)
+}
+
+#[test]
+fn responses_vary_by_the_headers_that_conditions_ask_for() {
+    const TEXT: &str = "RewriteEngine on\nRewriteCond %{HTTP:Authorization} .\nRewriteRule .* - [E=A:1]\n\
+        RewriteCond %{HTTP_USER_AGENT} old [OR]\nRewriteCond %{HTTP_COOKIE} old\nRewriteRule ^a - [E=B:1]\n\
+        RewriteCond %{HTTP_ACCEPT} webp\nRewriteRule ^style\\.css$ page.html [L]\n\
+        RewriteCond %{HTTP_REFERER} other [NV]\nRewriteRule ^b - [E=C:1]\n\
+        RewriteCond %{HTTP_HOST}%{HTTP:X-One}%{HTTP:X-Two} !^$\nRewriteCond %{HTTP:X-Three} !^$\nRewriteRule ^b - [L]\n\
+        RewriteCond %{HTTP:X-Four} yes\nRewriteRule ^c - [F]\nRewriteCond %{HTTP:X-Four} yes\nRewriteRule ^d /x [R,L]\n\
+        RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . index.php [L]\n";
+    let paths = ["/", "/a.txt", "/b.txt", "/style.css", "/c", "/d", "/missing", "/sub/"];
+    let heads = [
+        "",
+        "\nAuthorization: Basic YTpi",
+        "\nUser-Agent: old",
+        "\nUser-Agent: new\nCookie: old",
+        "\nAccept: webp\nReferer: other\nX-Four: yes",
+        "\nX-One: 1\nX-Three: 3\nAuthorization: Basic YTpi",
+        "\nX-Two: 1",
+    ];
+    let requests: Vec<String> =
+        paths.iter().flat_map(|path| heads.map(|head| with_host(&format!("GET {path}{head}")))).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_by(varied, site(&[(".htaccess", TEXT)]), &[], &requests);
 }

@@ -24,6 +24,8 @@ pub(crate) struct Condition {
     pub(super) is_about_file: bool,
     /// Whether this one or the next is enough.
     pub(super) or_next: bool,
+    /// The headers that it depends on, unless it has the flag `NV`.
+    pub(super) fields: Box<[Box<str>]>,
 }
 
 /// Whether conditions hold, each of which or the next is enough where it says so.
@@ -67,12 +69,12 @@ enum Test {
 
 impl Condition {
     pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Condition, Diagnostic> {
-        let (mut or_next, mut ignore_case) = (false, false);
+        let (mut or_next, mut ignore_case, mut varies) = (false, false, true);
         for flag in flag_texts(args)? {
             match flag.to_ascii_uppercase().as_str() {
                 "NC" | "NOCASE" => ignore_case = true,
                 "OR" | "ORNEXT" => or_next = true,
-                "NV" | "NOVARY" => {}
+                "NV" | "NOVARY" => varies = false,
                 _ => return Err(args.error(&format!("has an unknown flag \"{flag}\""))),
             }
         }
@@ -81,8 +83,8 @@ impl Condition {
             let expression = Expression::parse(args, loading, std::slice::from_ref(word))?;
             let test = Test::Expression(Arc::new(expression));
             let text = Text::parse(args, first, b"")?;
-            let (negated, is_about_file) = (false, false);
-            return Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next });
+            let (negated, is_about_file, fields) = (false, false, Box::default());
+            return Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next, fields });
         }
         let (text, negated) = match word.text.strip_prefix(b"!") {
             Some(text) => (text, true),
@@ -91,7 +93,8 @@ impl Condition {
         let test = parse_test(args, loading, word, text, ignore_case)?;
         let text = Text::parse(args, first, &first.text)?;
         let is_about_file = text.is_filename() && test.is_about_metadata();
-        Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next })
+        let fields = if varies { text.fields() } else { Box::default() };
+        Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next, fields })
     }
 
     /// Whether it has groups of the rule's pattern.

@@ -155,9 +155,14 @@ impl Handler for Rewriter {
             original: (Vec::new(), args),
             changes: false,
             escapes: true,
+            varies_by: Vec::new(),
             budget: &budget,
         };
-        match run.rules() {
+        let outcome = run.rules();
+        if matches!(outcome, Ok(None)) && run.redirection.is_none() {
+            run.vary();
+        }
+        match outcome {
             Ok(Some(status)) => {
                 forget_error(exchange);
                 index::refuse(exchange, status)
@@ -204,6 +209,8 @@ struct Run<'a> {
     redirection: Option<Status>,
     /// Whether a redirect's path is escaped.
     escapes: bool,
+    /// The headers of the request that the conditions of rules that matched asked for.
+    varies_by: Vec<Box<str>>,
     budget: &'a Budget,
 }
 
@@ -250,9 +257,9 @@ impl Run<'_> {
         let Conditional { conditions, rule, .. } = conditional;
         let Some(matched) = self.match_path(conditional)? else { return Ok(Flow::Failed) };
         let mut captured = Match::default();
-        if !self.hold(conditions, &matched, &mut captured)? {
+        let Some(varies_by) = self.hold(conditions, &matched, &mut captured)? else {
             return Ok(Flow::Failed);
-        }
+        };
         let context = self.context(&matched, &captured, rule.flags.escape.as_ref());
         let mark = if rule.flags.last_mark { Mark::Last } else { Mark::First };
         let target = rule.target.as_ref().map(|target| target.evaluate_marked(&context, mark)).transpose()?;
@@ -263,6 +270,7 @@ impl Run<'_> {
             return Ok(Flow::End(Status::FORBIDDEN));
         }
         self.set_environment(rule, &matched, &captured)?;
+        self.varies_by.extend(varies_by);
         if let Some(status) = rule.flags.status.filter(|status| !status.is_redirection()) {
             return Ok(Flow::End(status));
         }
@@ -378,20 +386,27 @@ impl Run<'_> {
         own.then(|| path.to_vec())
     }
 
+    /// Whether conditions hold: the headers of the request that those that hold asked for.
     fn hold(
         &self,
         conditions: &[Arc<Condition>],
         matched: &Match,
         captured: &mut Match,
-    ) -> Result<bool, Failure> {
-        all_hold(conditions, |condition| {
+    ) -> Result<Option<Vec<Box<str>>>, Failure> {
+        let mut varies_by = Vec::new();
+        let hold: Result<bool, Failure> = all_hold(conditions, |condition| {
             let mut found = None;
             let holds = condition.holds(&self.context(matched, captured, None), &mut found)?;
             if let Some(found) = found {
                 *captured = found;
             }
+            if holds {
+                let sent = &self.exchange.request.head.fields;
+                varies_by.extend(condition.fields.iter().filter(|name| sent.get(name).is_some()).cloned());
+            }
             Ok(holds)
-        })
+        });
+        Ok(hold?.then_some(varies_by))
     }
 
     fn context<'c>(
@@ -457,6 +472,17 @@ impl Run<'_> {
                 None => self.filename.to_vec(),
             },
             Some(_) => self.filename.to_vec(),
+        }
+    }
+
+    /// Names the headers that matching rules asked for in the response, for caches.
+    fn vary(&mut self) {
+        for name in self.varies_by.drain(..) {
+            let fields = &mut self.exchange.response.fields;
+            if !fields.all("vary").any(|known| known.eq_ignore_ascii_case(name.as_bytes())) {
+                // A name that no field can have is left out.
+                let _ = fields.push(b"Vary", name.as_bytes());
+            }
         }
     }
 

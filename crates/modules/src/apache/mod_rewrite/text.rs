@@ -133,6 +133,15 @@ impl Text {
         matches!(&self.parts[..], [Part::Variable(Variable::Filename)])
     }
 
+    /// The headers of requests that it has, which responses vary by. All responses may depend on the host.
+    pub(super) fn fields(&self) -> Box<[Box<str>]> {
+        let field = |part: &Part| match part {
+            Part::Variable(Variable::Field(name)) if !name.eq_ignore_ascii_case("host") => Some(name.clone()),
+            _ => None,
+        };
+        self.parts.iter().filter_map(field).collect()
+    }
+
     /// The text, which is not copied where it is the path of the request's file.
     pub(super) fn value<'c>(&self, context: &Context<'c>) -> Result<Cow<'c, [u8]>, Failure> {
         if !self.is_filename() {
