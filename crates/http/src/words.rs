@@ -48,6 +48,23 @@ pub fn any_word(bytes: &[u8], predicate: impl Fn(u64) -> bool) -> bool {
     found
 }
 
+/// Whether one byte stands right in front of the other anywhere.
+#[inline]
+pub fn has_pair(bytes: &[u8], first: u8, second: u8) -> bool {
+    let Some((_, front)) = bytes.split_last() else { return false };
+    let back = &bytes[1..];
+    let of_words = |front: &[u8; 8], back: &[u8; 8]| {
+        let front = u64::from_le_bytes(*front) ^ (LOW_BITS * u64::from(first));
+        let back = u64::from_le_bytes(*back) ^ (LOW_BITS * u64::from(second));
+        where_nul(front | back) != 0
+    };
+    let (Some(front_end), Some(back_end)) = (front.last_chunk(), back.last_chunk()) else {
+        return front.iter().zip(back).any(|pair| pair == (&first, &second));
+    };
+    let words = front.as_chunks().0.iter().zip(back.as_chunks().0);
+    words.fold(of_words(front_end, back_end), |found, (front, back)| found | of_words(front, back))
+}
+
 const LOW_BITS: u64 = u64::from_ne_bytes([1; 8]);
 const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 
@@ -114,7 +131,7 @@ pub const fn where_upper(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        any_marked, any_word, first_marked, where_between, where_blank, where_control, where_is,
+        any_marked, any_word, first_marked, has_pair, where_between, where_blank, where_control, where_is,
         where_not_in_name, where_nul, where_unprintable, where_upper,
     };
 
@@ -150,13 +167,17 @@ mod tests {
     #[test]
     fn neighbours_are_in_one_word() {
         let pair = |word| where_is(word, b'b') & (where_is(word, b'a') << 8) != 0;
+        let is_pair = |text: &[u8]| has_pair(text, b'a', b'b');
+        assert!(!is_pair(b"") && !is_pair(b"a") && !is_pair(b"ba") && is_pair(b"ab"));
         for length in 2..30 {
             let text = vec![b'x'; length];
-            assert!(!any_word(&text, pair));
+            assert!(!any_word(&text, pair) && !is_pair(&text));
             for at in 0..length - 1 {
                 let mut text = text.clone();
                 text[at..at + 2].copy_from_slice(b"ab");
-                assert!(any_word(&text, pair), "{text:?}");
+                assert!(any_word(&text, pair) && is_pair(&text), "{text:?}");
+                text[at..at + 2].copy_from_slice(b"ba");
+                assert!(!is_pair(&text), "{text:?}");
             }
         }
     }

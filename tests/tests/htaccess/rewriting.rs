@@ -196,6 +196,34 @@ fn conditions() {
     );
 }
 
+/// First rules that ask only for the requested file, and may do more than to leave it alone.
+#[test]
+fn first_rules_about_the_file() {
+    const FILE: &str = "RewriteCond %{REQUEST_FILENAME}";
+    let programs = [
+        format!("{FILE} -f\nRewriteRule ^a\\.txt$ b.txt [L]\n"),
+        format!("{FILE} -f\nRewriteRule ^a\\.txt$ - [L]\nRewriteRule ^ b.txt [L]\n"),
+        format!("{FILE} -f [OR]\n{FILE} -d\nRewriteRule ^ - [L]\nRewriteRule ^ b.txt [L]\n"),
+        format!("{FILE} !-f\nRewriteRule ^ - [C]\nRewriteRule ^ b.txt [L]\nRewriteRule ^a - [F]\n"),
+        format!("{FILE} -f\nRewriteRule ^ - [F]\n"),
+        format!("{FILE} -s\nRewriteRule !^a - [L]\nRewriteRule ^ - [G]\n"),
+        format!("{FILE} -f\nRewriteRule ^ - [S=1]\nRewriteRule ^a - [F]\nRewriteRule ^b - [G]\n"),
+        format!("{FILE} -f\nRewriteRule ^ - [E=X:1]\nRewriteCond %{{ENV:X}} 1\nRewriteRule ^a b.txt\n"),
+        format!("{FILE} -f\n{FILE} !-x\nRewriteRule ^ - [END]\nRewriteRule ^ - [F]\n"),
+        format!("{FILE} !-d\n{FILE} !-f\nRewriteRule ^ b.txt [L]\nRewriteRule ^a - [T=text/x-one]\n"),
+    ];
+    let mut files = Vec::new();
+    for (at, program) in programs.iter().enumerate() {
+        files.push((format!("p{at}/.htaccess"), format!("RewriteEngine on\n{program}")));
+        files.extend(["a.txt", "b.txt"].map(|name| (format!("p{at}/{name}"), format!("{name} of {at}"))));
+    }
+    let paths = ["a.txt", "b.txt", "missing", "a.txt/more", ""];
+    let requests: Vec<_> =
+        (0..programs.len()).flat_map(|at| paths.map(|path| format!("GET /p{at}/{path}"))).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    agree_with_host(&files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
 #[test]
 fn options() {
     agree_with_host(

@@ -130,7 +130,7 @@ use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, ScopeBuilder, Step, View,
 };
 use http::Status;
-use http::words::{first_marked, where_is};
+use http::words::has_pair;
 use journal::Level;
 use std::sync::Arc;
 
@@ -279,16 +279,9 @@ impl Handler for HiddenBehindAlias {
     }
 }
 
-/// Whether a segment of a path starts with a dot. Most paths have one dot at most.
+/// Whether a segment of a path starts with a dot.
 fn has_dotted_segment(path: &[u8]) -> bool {
-    let (mut before, mut rest) = (b'/', path);
-    while let Some(dot) = first_marked(rest, |word| where_is(word, b'.')) {
-        if dot.checked_sub(1).map_or(before, |at| rest[at]) == b'/' {
-            return true;
-        }
-        (before, rest) = (b'.', &rest[dot + 1..]);
-    }
-    false
+    path.starts_with(b".") || has_pair(path, b'/', b'.')
 }
 
 #[cfg(test)]

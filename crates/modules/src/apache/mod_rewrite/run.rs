@@ -117,11 +117,21 @@ pub(super) struct Rewriter {
 
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if self.leaves(exchange) { Step::Next } else { self.carry_out(exchange) }
+    }
+}
+
+impl Rewriter {
+    /// Whether the rules leave the request alone for what is at the path of its file.
+    fn leaves(&self, exchange: &Exchange) -> bool {
+        let metadata = exchange.known_path().and_then(|known| known.metadata.as_ref()?.as_ref());
+        self.allowed && metadata.is_some_and(|metadata| self.program.leaves(metadata))
+    }
+
+    /// Carries out the rules. Its state takes room that requests for existing files do without.
+    #[inline(never)]
+    fn carry_out(&self, exchange: &mut Exchange) -> Step {
         let known = exchange.known_path().cloned();
-        let metadata = known.as_ref().and_then(|known| known.metadata.as_ref()?.as_ref());
-        if self.allowed && metadata.is_some_and(|metadata| self.program.leaves(metadata)) {
-            return Step::Next;
-        }
         let path = match known.as_deref() {
             Some(known) => Cow::Borrowed(&known.path[..]),
             None => match exchange.path() {
