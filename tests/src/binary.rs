@@ -39,6 +39,11 @@ pub fn have_nginx() -> bool {
     parts::is_present("nginx", nginx().is_some())
 }
 
+/// Whether the usual nginx has this part (see [`nginx_with`]).
+pub fn nginx_has(part: &str) -> bool {
+    nginx().is_some_and(|path| with(path.to_path_buf(), &[part]).is_some())
+}
+
 /// An nginx with all that a table needs.
 #[derive(Clone, Debug)]
 pub struct Nginx {

@@ -11,6 +11,7 @@ pub mod apache;
 pub mod application;
 pub mod binary;
 pub mod browser;
+pub mod cache_grammar;
 pub mod client;
 pub mod compare;
 pub mod crowd;

@@ -17,6 +17,7 @@ mod file_cache;
 mod files;
 mod filters;
 mod generated;
+mod generated_caches;
 mod gunzip;
 mod headers;
 mod hints;

@@ -24,6 +24,10 @@ fn answer(asked: &Asked) -> Reply {
         "lost" | "offered" => "Accept-Ranges: bytes\r\nETag: \"x\"\r\n".to_owned(),
         "nostore" => "Cache-Control: no-store\r\n".to_owned(),
         "private" => "Cache-Control: private, max-age=60\r\n".to_owned(),
+        "dated" => {
+            "Cache-Control: max-age=600\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\n".to_owned()
+        }
+        "stream" => "Cache-Control: max-age=600\r\nX-Accel-Buffering: no\r\n".to_owned(),
         "zero" => "Cache-Control: max-age=0\r\n".to_owned(),
         "past" => "Expires: Tue, 02 Jan 2024 03:04:05 GMT\r\n".to_owned(),
         "later" => "Expires: Tue, 02 Jan 2999 03:04:05 GMT\r\n".to_owned(),
@@ -37,7 +41,7 @@ fn answer(asked: &Asked) -> Reply {
         _ => String::new(),
     };
     let status = match name {
-        "missing" | "lost" => "404 Not Here",
+        "missing" | "lost" | "dated" => "404 Not Here",
         "moved" => "301 Moved Permanently",
         "broken" => "500 Oops",
         "made" => "201 Created",
@@ -95,6 +99,12 @@ fn site(origin: &Origin) -> Site {
                 proxy_cache_key $request_method$uri$is_args$args;
             }
             location /bare/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_convert_head off; }
+            location /straight/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_buffering off; }
+            location /both/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_cache_max_range_offset 10;
+                proxy_cache_bypass $arg_bypass;
+            }
             location /offset/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_max_range_offset 10; }
         }
     "#;
@@ -148,6 +158,9 @@ fn what_is_kept_and_what_is_not() {
             "GET /intercepts/missing",
             "GET /refused/a",
             "GET /refused/a",
+            "GET /straight/fresh",
+            "HEAD /straight/fresh?head",
+            "GET /stream",
         ]),
     );
 }
@@ -219,6 +232,10 @@ fn heads_ranges_and_conditions() {
             "GET /offset/fresh?2",
             "GET /offset/fresh?3\nRange: bytes=-1",
             "GET /offset/fresh?3",
+            "GET /both/fresh?bypass=1\nRange: bytes=12-",
+            "GET /both/fresh?bypass=1\nRange: bytes=12-",
+            "GET /dated\nIf-None-Match: \"x\"",
+            "GET /dated\nIf-None-Match: \"x\"",
         ],
     );
 }

@@ -362,7 +362,7 @@ impl<P: Protocol> Gateway<P> {
         }
         let has_content = self.0.has_content(exchange, dialogue);
         let answer = Answer { status, reason: P::reason(dialogue), fields: &sent };
-        let kept = cached.and_then(|cached| Some((keep(exchange, &cached, &answer)?, cached)));
+        let kept = cached.and_then(|cached| Some((keep(exchange, &cached, &answer, is_buffered)?, cached)));
         match (has_content, kept) {
             (Err(known), kept) => {
                 conversation.without_content(exchange, known);
@@ -372,7 +372,6 @@ impl<P: Protocol> Gateway<P> {
                 Step::Respond(Body::Empty)
             }
             (Ok(()), None) => {
-                // As in nginx, only what is buffered is stored.
                 let filing =
                     is_buffered.then(|| Filing::begin(settings, exchange, (status, &sent))).flatten();
                 let body = conversation.into_body(exchange, is_buffered);
@@ -391,8 +390,12 @@ impl<P: Protocol> Gateway<P> {
 
 /// Decides whether an answer is kept, and what this server does for the client with one that might be: it was requested
 /// without conditions and as a whole.
-fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>) -> Option<Keeping> {
+fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>, is_buffered: bool) -> Option<Keeping> {
     let may_be_kept = cached.is_kept();
+    // As in nginx: what is not buffered may be meant for one client, such as a stream of events.
+    if !is_buffered {
+        cached.release();
+    }
     let keeping = cached.keep(exchange, answer);
     let is_conditional = cached::answer::is_conditional(exchange);
     let has_ranges = exchange.response.fields.get("Accept-Ranges").is_some();

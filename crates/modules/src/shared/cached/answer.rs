@@ -390,7 +390,9 @@ pub(crate) fn judge_here(exchange: &mut Exchange) {
 pub(crate) fn cut_here(exchange: &mut Exchange) {
     // Names in the usual spelling are found faster.
     let response = &mut exchange.response;
-    if let Some(time) = response.fields.get("Last-Modified").and_then(parse_date) {
+    // This server sends no time with other statuses, but passes on the one of the upstream server.
+    let time = response.fields.get("Last-Modified").filter(|_| response.status.is_dated());
+    if let Some(time) = time.and_then(parse_date) {
         response.last_modified = Some(time);
         response.fields.remove("Last-Modified");
     }

@@ -275,7 +275,9 @@ impl Cached {
 
     /// Reports what was found, and notes what follows from it for the response.
     fn tell(&self, exchange: &Exchange, next: Next) -> Next {
-        if matches!(next, Next::Ask) && self.stores.get() && is_beyond(&self.settings, exchange) {
+        // As in nginx, a request that bypasses the cache gets all of the response.
+        let is_looked_for = matches!(next, Next::Ask) && self.found.get() != Found::Bypass;
+        if is_looked_for && self.stores.get() && is_beyond(&self.settings, exchange) {
             self.stores.set(false);
             self.fill.take();
         }
