@@ -147,7 +147,7 @@ impl Writer {
         } else {
             ""
         };
-        if family != "proxy" || slices || forwards_range || !self.chance(8) {
+        if family != "proxy" || keeps_head || slices || forwards_range || !self.chance(8) {
             add(&format!("{family}_cache_key \"{key}{suffix}\";"));
         } else {
             key = "$request_method$request_uri";
