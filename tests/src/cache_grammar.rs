@@ -53,7 +53,7 @@ const LINES: [&[&str]; 16] = [
         "ignore_headers Set-Cookie Vary Expires",
     ],
     &["hide_header X-Other", "hide_header ETag", "hide_header Set-Cookie"],
-    &["pass_header X-Accel-Expires", "pass_header Date"],
+    &["pass_header X-Accel-Expires"],
     &["cache_max_range_offset 10", "cache_max_range_offset 200", "cache_max_range_offset 0"],
     &["buffering off"],
     &["force_ranges on"],
@@ -138,7 +138,10 @@ impl Writer {
         let mut add = |line: &str| text.push_str(&format!("        {line}\n"));
         let place = if family == "proxy" { "http://ORIGIN".to_owned() } else { family.to_uppercase() };
         let rewrites = family == "proxy" && self.chance(6);
-        add(&format!("{family}_pass {place}{};", if rewrites { "/up/" } else { "" }));
+        add(&format!(
+            "{family}_pass {place}{};",
+            if rewrites { format!("/up/{name}/") } else { String::new() }
+        ));
         add(&format!("{family}_cache {family}{}{seed};", self.dice.of(&["m", "m", "n"])));
         let suffix = if slices {
             "$slice_range"
@@ -150,7 +153,8 @@ impl Writer {
         if family != "proxy" || keeps_head || slices || forwards_range || !self.chance(8) {
             add(&format!("{family}_cache_key \"{key}{suffix}\";"));
         } else {
-            key = "$request_method$request_uri";
+            // The default has the forwarded URL, and not the method.
+            key = "$request_uri";
         }
         if keeps_head {
             add("proxy_cache_convert_head off;");
@@ -177,6 +181,12 @@ impl Writer {
         add("add_header X-Cache \"$upstream_cache_status\" always;");
         add("add_header X-Kept \"[$upstream_cache_last_modified $upstream_cache_etag]\" always;");
         self.settings(family, 3, text);
+        self.pages(text);
+        text.push_str("    }\n");
+    }
+
+    /// Directives of any location.
+    fn pages(&mut self, text: &mut String) {
         if self.chance(9) {
             let codes = self.dice.of(&["404", "500 503", "404 500 502 503 ="]);
             let _ = writeln!(text, "        error_page {codes} /page;");
@@ -184,7 +194,6 @@ impl Writer {
         if self.chance(9) {
             let _ = writeln!(text, "        max_ranges {};", self.dice.of(&["0", "1"]));
         }
-        text.push_str("    }\n");
     }
 
     /// Directives that both levels may have; each one is there in one of `of` cases.

@@ -107,8 +107,9 @@ fn first_difference(nginx: &Side, fulmar: &Side, sequence: &Sequence, pause: Dur
         let shown = [&left, &right].map(|response| response.as_ref().map_or("closed".to_owned(), shown));
         match (&left, &right) {
             (None, None) => {}
-            // A part that does not fit the first one: nginx may not have sent the first one by then.
+            // A part that does not fit the first one: nginx may not have sent the parts before it by then.
             (None, Some(right)) if right.broken.is_some() => return None,
+            (Some(left), Some(right)) if left.broken.is_some() && right.broken.is_some() => return None,
             (Some(left), Some(right)) => {
                 found.push_str(&compare((left, nginx), (right, fulmar)).unwrap_or_default())
             }
