@@ -50,7 +50,7 @@ fn are_carried_out_alike() {
     assert!(differing == 0, "{differing} sequences differ\n{report}");
 }
 
-/// A server under test with the upstream servers of its own.
+/// A server under test with its own upstream servers.
 struct Side {
     upstream: Upstream,
     running: Running,
