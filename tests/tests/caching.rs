@@ -457,6 +457,36 @@ fn requests_purge_what_is_kept() {
     running.stop();
 }
 
+/// The shapes of the module cache_purge. Debian's build of it crashes with a method in a location that forwards.
+#[test]
+fn requests_purge_by_method_and_client() {
+    let counter = Counter::start(numbered);
+    let text = with(
+        "proxy_cache_purge PURGE from 10.0.0.0/8 127.0.0.0/8;
+         location /on { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_purge on; }
+         location /refused { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_purge BAN from 10.0.0.0/8; }
+         location /off { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_purge off; }",
+    );
+    let running = counter.site(&text).start(Server::Fulmar);
+    let ask = |method: &str, target: &str| {
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        running.ask_bytes(request.as_bytes()).last().status
+    };
+    for target in ["/a", "/on", "/refused", "/off", "/news/1", "/news/2", "/new"] {
+        assert_eq!((kept(&running, target).0, kept(&running, target).0), ("MISS".into(), "HIT".into()));
+    }
+    assert_eq!((ask("PURGE", "/a"), ask("PURGE", "/a"), ask("PURGE", "/on")), (200, 404, 200));
+    assert_eq!((kept(&running, "/a").0, kept(&running, "/on").0), ("MISS".into(), "MISS".into()));
+    assert_eq!((ask("BAN", "/refused"), ask("PURGE", "/off")), (403, 200));
+    assert_eq!(["/refused", "/off"].map(|target| kept(&running, target).0), ["HIT", "HIT"]);
+    assert_eq!((ask("PURGE", "/news/*"), ask("PURGE", "/none*")), (200, 404));
+    assert_eq!(
+        ["/news/1", "/news/2", "/new"].map(|target| kept(&running, target).0),
+        ["MISS", "MISS", "HIT"]
+    );
+    running.stop();
+}
+
 #[test]
 fn a_purge_removes_all_variants() {
     let counter = Counter::start(|_, number| {

@@ -34,10 +34,12 @@ impl Selection {
     }
 }
 
-/// Whether a key is of a host: `http://HOST/…`, `httpHOST/…` or `HOST/…`, with or without a port.
+/// Whether a key is of a host: `http://HOST/…`, `httpHOST/…`, `httpGETHOST/…` or `HOST/…`, with or without a port.
 fn names_host(key: &[u8], host: &[u8]) -> bool {
     let schemes = [&b"https://"[..], b"http://", b"https", b"http", b""];
-    schemes.iter().filter_map(|scheme| key.strip_prefix(*scheme)).any(|rest| {
+    let methods = [&b"GET"[..], b"HEAD", b""];
+    let starts = schemes.iter().flat_map(|scheme| methods.iter().map(move |method| (*scheme, *method)));
+    starts.filter_map(|(scheme, method)| key.strip_prefix(scheme)?.strip_prefix(method)).any(|rest| {
         let (Some(start), Some(after)) = (rest.get(..host.len()), rest.get(host.len()..)) else {
             return false;
         };
@@ -72,6 +74,9 @@ mod tests {
             (Selection::Host(of("A.example")), "https://a.example:8443/x", true),
             (Selection::Host(of("a.example")), "httpsa.example/x", true),
             (Selection::Host(of("a.example")), "a.example", true),
+            (Selection::Host(of("a.example")), "httpsGETa.example/x", true),
+            (Selection::Host(of("a.example")), "HEADa.example/x", true),
+            (Selection::Host(of("a.example")), "httpPOSTa.example/x", false),
             (Selection::Host(of("a.example")), "http://a.example.org/x", false),
             (Selection::Host(of("a.example")), "http://b/?a.example/", false),
             (Selection::Host(of("")), "/x", false),

@@ -1,5 +1,6 @@
 //! The directives about keeping responses, written once for all protocols.
 
+use crate::cache_purge::{Purge, parse as parse_purge};
 use crate::failures::Failures;
 use crate::names::Names;
 use crate::option::{bits, flag, of, time};
@@ -30,7 +31,7 @@ pub struct CacheOptions {
     pub background_update: Directive<bool>,
     pub revalidate: Directive<bool>,
     pub max_range_offset: Directive<u64>,
-    pub purge: Directive<Vec<Template>>,
+    pub purge: Directive<Purge>,
     pub rules: Directive<Rules>,
 }
 
@@ -139,7 +140,9 @@ impl CacheOptions {
             background_update: flag(names.of("cache_background_update"), "off", BACKGROUND),
             revalidate: flag(names.of("cache_revalidate"), "off", REVALIDATE),
             max_range_offset: of(Directive::new(names.of("cache_max_range_offset"), parse_offset), MAX_RANGE),
-            purge: templates(names.of("cache_purge"), PURGE),
+            purge: of(Directive::new(names.of("cache_purge"), parse_purge), PURGE)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List),
             rules: of(Directive::new(names.of("cache_rules"), parse_rules), RULES).default("nginx"),
         }
     }
@@ -168,7 +171,8 @@ const REVALIDATE: &str = "Whether Fulmar asks the upstream server if an expired 
 const MAX_RANGE: &str =
     "From this byte on, a request for a range is forwarded with its range, and the response is not kept.";
 const PURGE: &str = "Removes the response of the request's key if a value is neither empty nor `0`. The client gets 204, \
-     or 404 if there was no such response.";
+     or 404 if there was no such response. `METHOD from NETWORK …` and `ZONE KEY` are as in the module cache_purge \
+     (see [Caching](../caching.md#removing-responses)).";
 
 const RULES: &str =
     "By which rules responses are kept and used: `nginx`, or `rfc9111` (see [Caching](../caching.md)).";

@@ -1,9 +1,10 @@
 //! What the options about keeping responses come to in one scope.
 
 use crate::cache_options::{CacheMethods, CacheOptions, CachePath, UsedZone};
+use crate::cache_purge::Purge;
 use crate::failures::Failures;
 use cache::{DiskUse, Ignoring, Rules, ValidTimes, Zone};
-use conf::Diagnostic;
+use conf::{Contexts, Diagnostic};
 use contract::{Exchange, Identity, Template, View};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct CacheSettings {
     pub min_uses: u32,
     pub bypass: Box<[Template]>,
     pub no_cache: Box<[Template]>,
-    pub purge: Box<[Template]>,
+    pub purge: Box<[Purge]>,
     pub lock: bool,
     pub lock_timeout: Duration,
     pub lock_age: Duration,
@@ -58,14 +59,9 @@ impl CacheSettings {
         match written.value {
             UsedZone::Off => return Ok(None),
             UsedZone::Named(name) => {
-                let found = used.iter().find(|store| store.path.name == *name).ok_or_else(|| {
-                    let name = String::from_utf8_lossy(name);
-                    let (cache, path) = (directive(&options.cache), directive(&options.path));
-                    Diagnostic::emerg(format!("\"{cache}\" zone \"{name}\" is unknown"))
-                        .at(written.span)
-                        .hint(format!("define the zone with {path}"))
-                })?;
-                used = Box::new([Arc::clone(found)]);
+                let found = find(&used, name)
+                    .ok_or_else(|| unknown_zone(options, &options.cache, name).at(written.span))?;
+                used = Box::new([found]);
             }
             UsedZone::Computed(_) => {}
         }
@@ -80,7 +76,7 @@ impl CacheSettings {
             min_uses: 1,
             bypass: concat(view, &options.bypass).into(),
             no_cache: concat(view, &options.no_cache).into(),
-            purge: concat(view, &options.purge).into(),
+            purge: view.all(&options.purge).into_iter().map(|written| written.value.clone()).collect(),
             lock: false,
             lock_timeout: Duration::from_secs(5),
             lock_age: Duration::from_secs(5),
@@ -125,6 +121,34 @@ impl CacheSettings {
         let found = self.stores.iter().find(|store| *store.path.name == *name);
         found.map(Some).ok_or_else(|| format!("cache \"{}\" not found", String::from_utf8_lossy(&name)))
     }
+}
+
+/// The zone and the key of `cache_purge ZONE KEY` in the location that a scope belongs to.
+///
+/// # Errors
+/// A zone that is not there.
+pub fn purged_key(
+    view: &View<'_>,
+    options: &CacheOptions,
+) -> Result<Option<(Arc<Store>, Template)>, Diagnostic> {
+    let location = view.levels().find(|level| level.context() == Contexts::LOCATION);
+    for written in location.into_iter().flat_map(|level| level.here(&options.purge)) {
+        let Purge::Key(name, key) = written.value else { continue };
+        let found = find(&stores(view, options)?, name)
+            .ok_or_else(|| unknown_zone(options, &options.purge, name).at(written.span))?;
+        return Ok(Some((found, key.clone())));
+    }
+    Ok(None)
+}
+
+fn find(stores: &[Arc<Store>], name: &[u8]) -> Option<Arc<Store>> {
+    stores.iter().find(|store| *store.path.name == *name).cloned()
+}
+
+fn unknown_zone(options: &CacheOptions, used_by: &dyn contract::AnyDirective, name: &[u8]) -> Diagnostic {
+    let name = String::from_utf8_lossy(name);
+    Diagnostic::emerg(format!("\"{}\" zone \"{name}\" is unknown", directive(used_by)))
+        .hint(format!("define the zone with {}", directive(&options.path)))
 }
 
 /// All zones that a protocol's directives define.

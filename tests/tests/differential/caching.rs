@@ -1,6 +1,7 @@
 //! Caches (`proxy_cache`, `fastcgi_cache` and so on).
 
 use tests::application::{self, Application};
+use tests::binary::{Server, nginx_with};
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Asked, Origin, Reply, raw};
 use tests::site::Site;
@@ -355,6 +356,68 @@ fn variants_and_bypass() {
             "GET /bypass/c?none=1&bypass=1",
         ],
     );
+}
+
+/// A location that only purges, in the shape of the module cache_purge: its page differs.
+#[test]
+fn purges_by_zone_and_key() {
+    let Some(nginx) = nginx_with(&["ngx_http_cache_purge_module"]) else { return };
+    let origin = Origin::start(answer);
+    let site = Site::new(
+        &r#"
+        proxy_cache_path %%LOGS%%/one levels=1:2 keys_zone=one:1m;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            proxy_cache_key $scheme$request_method$host$uri$is_args$args;
+            proxy_cache_valid 200 1h;
+            add_header X-Cache $upstream_cache_status always;
+            error_page 404 = @none;
+            location / { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache one; }
+            location ~ ^/purge(/.*) {
+                allow 127.0.0.1;
+                deny all;
+                proxy_cache_purge one "${scheme}GET$host$1$is_args$args";
+            }
+            location ~ ^/closed(/.*) {
+                deny all;
+                proxy_cache_purge one "${scheme}GET$host$1$is_args$args";
+            }
+            location @none { return 404 "none\n"; }
+        }
+    "#
+        .replace("ORIGIN", &origin.address().port().to_string()),
+    )
+    .nginx(nginx);
+    let cases = [
+        "GET /a",
+        "GET /a",
+        "GET /a?b=c",
+        "HEAD /a",
+        "GET /closed/a",
+        "GET /a",
+        "HEAD /purge/a",
+        "GET /purge/a",
+        "GET /a",
+        "GET /a?b=c",
+        "POST /purge/a?b=c",
+        "GET /a?b=c",
+        "GET /purge/none",
+        "GET /purge",
+        "GET /purge/",
+    ];
+    let [nginx, fulmar] = [Server::Nginx, Server::Fulmar].map(|server| {
+        let running = site.start(server);
+        let seen = cases.map(|case| {
+            let response = running.ask(&format!("{case}\nConnection: close")).last().clone();
+            (response.status, response.field("X-Cache").map(str::to_owned))
+        });
+        running.stop();
+        seen
+    });
+    for (at, case) in cases.iter().enumerate() {
+        assert_eq!(fulmar[at], nginx[at], "{case}");
+    }
+    assert_eq!((nginx[6].0, nginx[8].1.as_deref()), (200, Some("MISS")), "the first purge removes it");
 }
 
 #[test]

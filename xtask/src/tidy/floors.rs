@@ -109,6 +109,7 @@ const HOUSES: &[House] = &[
                 name: "settings",
                 modules: &[
                     "cache_options",
+                    "cache_purge",
                     "cache_settings",
                     "options",
                     "settings",

@@ -35,14 +35,14 @@
 
 use crate::logging::fulmar_status::{Audience, is_from_here};
 use crate::shared::cached::keeper::zones;
-use cache::{Key, Object, Selection, Totals, Walk, Zone};
+use crate::shared::cached::survey::{Action, Survey};
+use cache::{Selection, Totals, Zone};
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{Body, Directive, Exchange, Handler, Module, Outcome, Rule, ScopeBuilder, Step, View, Work};
+use contract::{Body, Directive, Exchange, Handler, Module, Outcome, Rule, ScopeBuilder, Step, View};
 use http::uri::unescape_uri;
 use http::{Method, Status, escape};
 use journal::Level;
-use journal::clock::Time;
 use std::sync::Arc;
 
 /// Control of caches.
@@ -58,12 +58,6 @@ pub static CACHE_API: Directive<Audience> = Directive::new("cache_api", |args, _
 .args(Arity::Range(0, 1))
 .rule(Rule::Never)
 .help("Lists and removes cached responses.");
-
-/// How many responses a list has.
-const LIST_MAX: usize = 1000;
-
-/// How many files are looked at before other work of the thread has its turn.
-const BATCH: usize = 1000;
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if let Some(&audience) = view.get(&CACHE_API) {
@@ -103,11 +97,8 @@ impl Handler for Control {
                     (true, true) => Action::Outdate,
                     (true, false) => Action::Remove,
                 };
-                let walks = chosen.iter().map(|(_, zone)| Walk::new(zone)).collect();
-                let (list, count, now) = (Vec::new(), 0, Time::now().seconds);
-                let selection = selection.unwrap_or(Selection::All);
-                note_removal(&chosen, action, &selection, now);
-                go_on(Survey { walks, selection, action, list, count, now })
+                let zones = chosen.into_iter().map(|(_, zone)| zone).collect();
+                Survey::start(zones, selection.unwrap_or(Selection::All), action)
             }
         }
     }
@@ -115,26 +106,9 @@ impl Handler for Control {
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         let Outcome::Job(survey) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
         match survey.downcast::<Survey>() {
-            Ok(survey) if !survey.is_over() => go_on(*survey),
+            Ok(survey) if !survey.is_over() => survey.step(),
             Ok(survey) => respond(exchange, survey.text()),
             Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-        }
-    }
-}
-
-fn go_on(mut survey: Survey) -> Step {
-    Step::Await(Work::Job(Box::new(move || {
-        survey.go_on();
-        Box::new(survey)
-    })))
-}
-
-/// Makes sure that responses which are on their way are not kept if they may be among those that are removed.
-fn note_removal(zones: &[(Box<str>, Arc<Zone>)], action: Action, selection: &Selection, now: i64) {
-    for (_, zone) in zones.iter().filter(|_| action != Action::List) {
-        match (selection, action) {
-            (Selection::Key(text), Action::Remove) => zone.purge_coming_of(&Key::of(text), now),
-            _ => zone.purge_coming(selection),
         }
     }
 }
@@ -193,85 +167,6 @@ impl Query {
             }
         }
         Some(query)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Action {
-    List,
-    Remove,
-    Outdate,
-}
-
-/// Work on the files of zones.
-struct Survey {
-    /// The zones that are left, the next one last.
-    walks: Vec<Walk>,
-    selection: Selection,
-    action: Action,
-    /// The responses of a list, each an object in JSON.
-    list: Vec<u8>,
-    count: usize,
-    now: i64,
-}
-
-impl Survey {
-    fn is_over(&self) -> bool {
-        self.walks.is_empty() || (self.action == Action::List && self.count >= LIST_MAX)
-    }
-
-    fn go_on(&mut self) {
-        for _ in 0..BATCH {
-            if self.is_over() {
-                return;
-            }
-            let Some(walk) = self.walks.last_mut() else { return };
-            let zone = Arc::clone(walk.zone());
-            match walk.next_key() {
-                Some(key) => self.look(&zone, &key),
-                None => drop(self.walks.pop()),
-            }
-        }
-    }
-
-    /// A file that cannot be read or changed is left out.
-    fn look(&mut self, zone: &Zone, key: &Key) {
-        let Ok(Some(object)) = zone.read_head(key) else { return };
-        if !self.selection.has(&object.head) {
-            return;
-        }
-        let is_done = match self.action {
-            Action::List => {
-                self.list(&object);
-                true
-            }
-            Action::Remove => zone.discard(key),
-            Action::Outdate => zone.outdate(key, &object, self.now).is_ok(),
-        };
-        self.count += usize::from(is_done);
-    }
-
-    fn list(&mut self, object: &Object) {
-        let head = &object.head;
-        if !self.list.is_empty() {
-            self.list.push(b',');
-        }
-        self.list.extend_from_slice(b"{\"key\":\"");
-        escape::json(&head.key, &mut self.list);
-        let (status, bytes, until) = (head.status.0, head.length, head.freshness.valid_until);
-        let rest = format!(
-            "\",\"status\":{status},\"bytes\":{bytes},\"kept_at\":{},\"valid_until\":{until}}}",
-            head.date
-        );
-        self.list.extend_from_slice(rest.as_bytes());
-    }
-
-    fn text(&self) -> Vec<u8> {
-        match self.action {
-            Action::List => [b"{\"responses\":[", &*self.list, b"]}"].concat(),
-            Action::Remove => format!("{{\"removed\":{}}}", self.count).into(),
-            Action::Outdate => format!("{{\"outdated\":{}}}", self.count).into(),
-        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::shared::cached::answer::{Answer, Keeping};
 use crate::shared::cached::prepared::Prepared;
-use crate::shared::cached::{self, Cached, Next, Waited};
+use crate::shared::cached::survey::Survey;
+use crate::shared::cached::{self, Cached, Next, Waited, purge};
 use crate::shared::store::Filing;
 use bytes::Bytes;
 use cache::{Object, ReadError, Rules, rfc9111};
@@ -143,10 +144,13 @@ impl<P: Protocol> Handler for Gateway<P> {
                     other.is::<Waited>().then(|| cached.look_again(exchange))
                 }),
             },
-            Outcome::Job(read) => self.look_on(exchange, |cached, exchange| {
-                let read: Result<Object, ReadError> = *read.downcast().ok()?;
-                Some(cached.take_read(exchange, read))
-            }),
+            Outcome::Job(done) => match done.downcast::<Survey>() {
+                Ok(survey) => purge::go_on(exchange, survey),
+                Err(read) => self.look_on(exchange, |cached, exchange| {
+                    let read: Result<Object, ReadError> = *read.downcast().ok()?;
+                    Some(cached.take_read(exchange, read))
+                }),
+            },
             _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
         }
     }
@@ -194,6 +198,7 @@ impl<P: Protocol> Gateway<P> {
                 self.with_age(exchange, &arriving.head, step)
             }
             Next::Wait(work) => Step::Await(work),
+            Next::Remove(status) => cached.remove(exchange, status),
             Next::Finish(status) => Step::Finish(status),
         }
     }

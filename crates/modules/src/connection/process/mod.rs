@@ -387,7 +387,8 @@ fn is_built_in(module: &str) -> bool {
     let feature = ["http_", "ngx_"].iter().find_map(|start| module.strip_prefix(start)).unwrap_or(module);
     let feature = feature.strip_suffix("-nginx-module").unwrap_or(feature);
     let feature = feature.replace('-', "_");
-    crate::ALL.iter().any(|own| own.name == feature)
+    // The directives of cache_purge are those of each protocol.
+    feature == "cache_purge" || crate::ALL.iter().any(|own| own.name == feature)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@
 mod dialogue;
 mod script;
 
-use crate::shared::cached::keeper;
+use crate::shared::cached::{keeper, purge};
 use crate::shared::cgi::params::{self, Encoder, Param};
 use crate::shared::cgi::response::{self, Answer};
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
@@ -191,6 +191,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.keep(script::Script { split: split.cloned(), index: index.cloned().unwrap_or_default() });
     }
     keeper::serve(view, builder, &OPTIONS)?;
+    purge::compile(view, builder, &OPTIONS)?;
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;

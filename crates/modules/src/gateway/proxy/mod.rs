@@ -169,7 +169,7 @@ mod response;
 mod route;
 mod target;
 
-use crate::shared::cached::keeper;
+use crate::shared::cached::{keeper, purge};
 use crate::shared::gateway::Gateway;
 use ::upstream::{Names, OPTION_COUNT, Options, Settings, TLS_OPTION_COUNT, TlsOptions, joined};
 use conf::{Arity, Contexts, Diagnostic, value};
@@ -312,6 +312,7 @@ fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     keeper::serve(view, builder, &OPTIONS)?;
+    purge::compile(view, builder, &OPTIONS)?;
     let cookies = Cookies::new(view)?;
     let redirects = unless_off(view, &PROXY_REDIRECT)?;
     let redirects = view.get(&PROXY_REDIRECT).map(|_| redirects);

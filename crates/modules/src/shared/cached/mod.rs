@@ -7,6 +7,8 @@ mod following;
 pub(crate) mod keeper;
 mod keys;
 pub(crate) mod prepared;
+pub(crate) mod purge;
+pub(crate) mod survey;
 mod variables;
 
 use crate::shared::eventually::Eventually;
@@ -17,7 +19,7 @@ use cache::rfc9111::{self, Use, Wish};
 use cache::{
     Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
 };
-use contract::{Content, Event, Exchange, Subrequest, Template, Work};
+use contract::{Content, Event, Exchange, Step, Subrequest, Template, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
@@ -30,7 +32,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use upstream::{CacheSettings, Failures, Store};
+use upstream::{CacheSettings, Failures, Purge, Removes, Store, is_set};
 pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
 
@@ -85,6 +87,8 @@ pub(crate) enum Next {
     Follow(Arc<Arriving>),
     /// It waits.
     Wait(Work),
+    /// It removes what is kept, and ends with this status.
+    Remove(Status),
     /// It ends with a status.
     Finish(Status),
 }
@@ -123,6 +127,8 @@ pub(crate) struct Cached {
     /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
     asked: i64,
     removals: u64,
+    /// What the request removes in place of sending it.
+    removes: Removes,
     /// Whether the request is for one part of a content, which the key names.
     is_part: bool,
     /// Whether nothing may be sent in place of the upstream server's answer.
@@ -188,12 +194,12 @@ impl Cached {
             before.release();
         }
         let Some(settings) = settings else { return Ok(None) };
-        let is_purge = any_set(&settings.purge, exchange);
+        let removes = Purge::removes(&settings.purge, exchange)?;
         let is_kept = match settings.rules {
             Rules::Nginx => settings.methods.has(exchange.request.method),
             Rules::Rfc9111 => matches!(exchange.request.method, Method::Get | Method::Head),
         };
-        if !is_purge && !is_kept {
+        if removes == Removes::Nothing && !is_kept {
             return Ok(None);
         }
         let Some((store, (text, main))) = find(settings, exchange, default_key)? else { return Ok(None) };
@@ -204,6 +210,7 @@ impl Cached {
             wish: wish(settings, exchange, fill.is_some()),
             asked: now,
             removals: store.zone.begin(now),
+            removes,
             is_part: is_part(exchange, &text),
             is_strict: Cell::new(false),
             store: Arc::clone(store),
@@ -236,9 +243,8 @@ impl Cached {
 
     /// What the request does first.
     pub(crate) fn start(&self, exchange: &Exchange) -> Next {
-        if any_set(&self.settings.purge, exchange) {
-            let is_removed = self.store.zone.purge(&self.main, Time::now().seconds);
-            return Next::Finish(if is_removed { Status::NO_CONTENT } else { Status::NOT_FOUND });
+        if let Removes::Own(status) = self.removes {
+            return Next::Remove(status);
         }
         // The key says nothing about a body, on which the response may depend.
         let has_body = has_body(exchange) && matches!(exchange.request.method, Method::Get | Method::Head);
@@ -253,6 +259,11 @@ impl Cached {
             false => self.look(exchange),
         };
         self.tell(exchange, next)
+    }
+
+    /// Removes what is kept for the request, and answers with this status.
+    pub(crate) fn remove(&self, exchange: &mut Exchange, status: Status) -> Step {
+        purge::remove(exchange, &self.store.zone, &self.text, status)
     }
 
     /// Goes on after waiting for another request.
@@ -759,7 +770,7 @@ fn has_body(exchange: &Exchange) -> bool {
 
 /// Whether a text is neither empty nor `0`.
 pub(crate) fn any_set(templates: &[Template], exchange: &Exchange) -> bool {
-    templates.iter().any(|template| !matches!(&*template.evaluate(exchange), b"" | b"0"))
+    templates.iter().any(|template| is_set(template, exchange))
 }
 
 /// Whether the request is for a range that starts too far into the content to get all of it.

@@ -5,7 +5,7 @@ use super::dialogue::Block;
 use super::params::Param;
 use super::response::{self, Answer};
 use super::target::{Pass, Target};
-use crate::shared::cached::keeper;
+use crate::shared::cached::{keeper, purge};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, redirect_to_slash, upload};
 use crate::shared::secured::secured;
 use conf::Diagnostic;
@@ -67,6 +67,7 @@ pub(crate) fn compile<L: Language>(
 ) -> Result<(), Diagnostic> {
     let Directives { pass, param, options, tls } = *directives;
     keeper::serve(view, builder, options)?;
+    purge::compile(view, builder, options)?;
     let Some(written) = view.written(pass) else { return Settings::check(view, options) };
     let settings = Settings::new(view, options)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;

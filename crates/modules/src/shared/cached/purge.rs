@@ -1,0 +1,84 @@
+//! Requests that remove a kept response (`proxy_cache_purge`).
+
+use super::survey::{Action, Survey};
+use cache::{Key, Selection, Zone};
+use conf::Diagnostic;
+use contract::{Body, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
+use http::Status;
+use journal::clock::Time;
+use std::sync::Arc;
+use upstream::{Options, Store, purged_key};
+
+/// Adds the handler of a location with `proxy_cache_purge ZONE KEY`.
+pub(crate) fn compile(
+    view: &View<'_>,
+    builder: &mut ScopeBuilder,
+    options: &Options,
+) -> Result<(), Diagnostic> {
+    if let Some((store, key)) = purged_key(view, &options.cache)? {
+        builder.content(view.place(&options.cache.purge), Removal { store, key });
+    }
+    Ok(())
+}
+
+/// Removes the response with a key.
+struct Removal {
+    store: Arc<Store>,
+    key: Template,
+}
+
+impl Handler for Removal {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let text = self.key.evaluate(exchange);
+        remove(exchange, &self.store.zone, &text, Status::OK)
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let Outcome::Job(survey) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        match survey.downcast::<Survey>() {
+            Ok(survey) => go_on(exchange, survey),
+            Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// Removes the response with this key; all responses whose key starts with it if it ends with `*`. The client gets the
+/// status, or 404 if there was no such response.
+pub(super) fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status) -> Step {
+    match key.strip_suffix(b"*") {
+        Some(start) if !start.is_empty() => {
+            exchange.attach_own(Pending(status));
+            Survey::start(vec![Arc::clone(zone)], Selection::Prefix(start.into()), Action::Remove)
+        }
+        _ => answer(exchange, zone.purge(&Key::of(key), Time::now().seconds), status),
+    }
+}
+
+/// The status of a request whose responses are being removed.
+struct Pending(Status);
+
+/// Goes on with the removal of several responses.
+pub(crate) fn go_on(exchange: &mut Exchange, survey: Box<Survey>) -> Step {
+    if !survey.is_over() {
+        return survey.step();
+    }
+    let status = exchange.attached::<Pending>().map_or(Status::OK, |pending| pending.0);
+    answer(exchange, survey.count() > 0, status)
+}
+
+/// The module has a page, on which programs do not depend, and the commercial edition none.
+fn answer(exchange: &mut Exchange, is_removed: bool, status: Status) -> Step {
+    match (is_removed, status) {
+        (false, _) => Step::Finish(Status::NOT_FOUND),
+        (true, Status::NO_CONTENT) => Step::Finish(status),
+        (true, _) => {
+            let response = &mut exchange.response;
+            response.status = status;
+            response.content_type = Some("text/plain".into());
+            response.content_length = Some(REMOVED.len() as u64);
+            Step::Respond(Body::bytes(REMOVED))
+        }
+    }
+}
+
+const REMOVED: &str = "removed\n";
