@@ -72,8 +72,9 @@ pub struct HeadParts<'a> {
 }
 
 impl HeadParts<'_> {
-    /// Puts the bytes of the head in place of what is there. `content` is the length and the checksum of the content;
-    /// `write_fields` appends the lines of the fields. `None` where the head is too long to be kept.
+    /// Puts the bytes of the head in place of what is there, without its own checksum ([`Head::seal`]). `content` is the length
+    /// and the checksum of the content; `write_fields` appends the lines of the fields. `None` where the head is too long to be
+    /// kept.
     pub(crate) fn encode_into(
         &self,
         content: (u64, u32),
@@ -105,7 +106,9 @@ impl HeadParts<'_> {
         numbers.put(fields.to_le_bytes());
         numbers.put(self.variant.map_or([0; 16], |variant| variant.0));
         numbers.put([u8::from(self.is_bare)]);
-        Head::seal(out);
+        let length = u32::try_from(out.len()).ok()?;
+        out[..MAGIC.len()].copy_from_slice(MAGIC);
+        out[SUMMED..][..size_of_val(&length)].copy_from_slice(&length.to_le_bytes());
         Some(())
     }
 }
@@ -161,10 +164,11 @@ impl Head {
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.encode_into(&mut out)?;
+        Head::seal(&mut out);
         Some(out)
     }
 
-    /// Puts the bytes of the head in place of what is there; `None` where it is too long to be kept.
+    /// Puts the bytes of the head in place of what is there, without its own checksum; `None` where it is too long to be kept.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Option<()> {
         let content = (self.length, self.checksum);
         self.parts().encode_into(content, |out| out.extend_from_slice(&self.fields.lines()), out)
@@ -185,7 +189,7 @@ impl Head {
         }
     }
 
-    /// Writes what a head starts with: the format, its checksum and its length.
+    /// Writes the format, the length and the checksum of a head, whose other bytes are there.
     pub fn seal(head: &mut [u8]) {
         let length = u32::try_from(head.len()).unwrap_or(u32::MAX);
         if head.len() < SUMMED + size_of_val(&length) {
@@ -197,21 +201,24 @@ impl Head {
         head[MAGIC.len()..SUMMED].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads a head, and tells how long it is in bytes.
+    /// Reads the head of a file, and tells how long it is in bytes.
     ///
     /// # Errors
     /// More bytes are needed, or these are no head.
     pub fn decode(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
-        let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
-        let mut numbers = Reader(&start[MAGIC.len()..]);
-        let (sum, length) = (u32::from_le_bytes(numbers.take()), numbers.u32());
-        if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
-            return Err(HeadError::Damaged);
-        }
-        let Some(head) = bytes.get(..length) else { return Err(HeadError::Short(length)) };
+        let Framed { head, sum, .. } = Framed::of(bytes)?;
         if crc32fast::hash(&head[SUMMED..]) != sum {
             return Err(HeadError::Damaged);
         }
+        Head::read(bytes)
+    }
+
+    /// Reads a head from memory, where it needs no checksum, and tells how long it is in bytes.
+    ///
+    /// # Errors
+    /// As for [`Head::decode`].
+    pub(crate) fn read(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
+        let Framed { head, mut numbers, .. } = Framed::of(bytes)?;
         let content = numbers.u64();
         let [valid_until, updating_s, error_s, date] = [(); 4].map(|()| numbers.i64());
         let checksum = u32::from_le_bytes(numbers.take());
@@ -236,6 +243,7 @@ impl Head {
         if !is_key || end != b"\n" || !texts.is_empty() {
             return Err(HeadError::Damaged);
         }
+        let length = head.len();
         let head = Head {
             freshness: Freshness { valid_until, updating_s, error_s, vary: vary.into() },
             date,
@@ -249,6 +257,28 @@ impl Head {
             is_bare,
         };
         Ok((head, length))
+    }
+}
+
+/// The bytes of a head, from the first one of the format on.
+struct Framed<'a> {
+    head: &'a [u8],
+    /// The checksum of what follows it.
+    sum: u32,
+    /// The numbers after the length.
+    numbers: Reader<'a>,
+}
+
+impl<'a> Framed<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Framed<'a>, HeadError> {
+        let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
+        let mut numbers = Reader(&start[MAGIC.len()..]);
+        let (sum, length) = (u32::from_le_bytes(numbers.take()), numbers.u32());
+        if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
+            return Err(HeadError::Damaged);
+        }
+        let head = bytes.get(..length).ok_or(HeadError::Short(length))?;
+        Ok(Framed { head, sum, numbers })
     }
 }
 

@@ -3,7 +3,7 @@
 //! There may be millions of them, so that each takes few bytes, and no node is copied when there are more.
 
 use crate::key::Key;
-use crate::object::{BLOCK, Home, Object};
+use crate::object::BLOCK;
 use http::hash::Keyed;
 
 /// The end of the list.
@@ -68,18 +68,22 @@ impl Entry {
         self.blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
     }
 
-    /// Notes an object that is only in memory, and its place among those that are ready to be sent.
-    pub(crate) fn put_in_memory(&mut self, object: &Object, place: Option<u32>) {
-        if let Home::Memory(version) = object.home {
-            self.version = version;
-        }
-        (self.is_checked, self.is_being_filed) = (true, false);
+    /// Notes an object that is only in memory, its version, and its place among those that are ready to be sent.
+    pub(crate) fn put_in_memory(&mut self, version: u32, place: Option<u32>) {
+        (self.version, self.is_checked, self.is_being_filed) = (version, true, false);
         self.resident = place.unwrap_or(NONE);
     }
 
-    /// Where the object is among those that are ready to be sent.
+    /// Where the object is among those that are ready to be sent. A newcomer may be gone from there.
     pub(crate) fn resident(&self) -> Option<u32> {
         Some(self.resident).filter(|&at| at != NONE)
+    }
+
+    /// The same, and the object has no place any more.
+    pub(crate) fn take_resident(&mut self) -> Option<u32> {
+        let resident = self.resident();
+        self.resident = NONE;
+        resident
     }
 }
 

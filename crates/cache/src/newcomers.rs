@@ -2,9 +2,11 @@
 //! that asks for everything once only pushes out what came shortly before.
 
 use crate::key::Key;
-use crate::object::Object;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The bytes of the file that an object would have, without checksums.
+pub(crate) type Packed = Arc<Vec<u8>>;
 
 /// Objects that have no file yet.
 #[derive(Debug)]
@@ -24,17 +26,26 @@ pub(crate) struct Newcomers {
 #[derive(Debug)]
 struct Newcomer {
     key: Key,
-    object: Arc<Object>,
-    bytes: usize,
+    packed: Packed,
 }
+
+impl Newcomer {
+    /// How much memory it takes, in bytes.
+    fn bytes(&self) -> usize {
+        self.packed.capacity() + OVERHEAD
+    }
+}
+
+/// About how much memory an object takes besides its bytes.
+const OVERHEAD: usize = 128;
 
 /// The numbers of slots are counted up to this one, and from 0 again.
 const NUMBER_MAX: u32 = (1 << 30) - 1;
 
 impl Newcomers {
-    /// Room for so many bytes of objects that take at least `least` bytes each.
-    pub(crate) fn new(max_bytes: usize, least: usize) -> Newcomers {
-        let max_slots = (max_bytes / least.max(1)).min(NUMBER_MAX as usize / 2);
+    /// Room for so many bytes.
+    pub(crate) fn new(max_bytes: usize) -> Newcomers {
+        let max_slots = (max_bytes / OVERHEAD).min(NUMBER_MAX as usize / 2);
         Newcomers { slots: VecDeque::new(), first: 0, bytes: 0, max_bytes, len: 0, max_slots }
     }
 
@@ -53,45 +64,49 @@ impl Newcomers {
         self.len
     }
 
-    /// Adds an object, and returns its number; none if it is larger than the room for all. The keys that are gone are added to
-    /// `gone`.
-    pub(crate) fn add(
-        &mut self,
-        key: Key,
-        object: &Arc<Object>,
-        bytes: usize,
-        gone: &mut Vec<Key>,
-    ) -> Option<u32> {
-        if bytes > self.max_bytes || self.max_slots == 0 {
+    /// Adds an object with these bytes, and returns its number; none if it is larger than the room for all. What is left in
+    /// `bytes` is the memory of an object that made room, so that the next one needs no new memory.
+    pub(crate) fn add(&mut self, key: Key, bytes: &mut Vec<u8>) -> Option<u32> {
+        let size = bytes.capacity() + OVERHEAD;
+        if size > self.max_bytes || self.max_slots == 0 {
             return None;
         }
-        while self.bytes + bytes > self.max_bytes || self.slots.len() >= self.max_slots {
+        let mut room = None;
+        while self.bytes + size > self.max_bytes || self.slots.len() >= self.max_slots {
             let oldest = self.slots.pop_front()?;
             self.first = (self.first + 1) & NUMBER_MAX;
             if let Some(oldest) = oldest {
-                self.bytes -= oldest.bytes;
-                self.len -= 1;
-                gone.push(oldest.key);
+                (self.bytes, self.len) = (self.bytes - oldest.bytes(), self.len - 1);
+                room = Some(oldest.packed);
             }
         }
+        let packed = match room.as_mut().and_then(Arc::get_mut) {
+            Some(before) => {
+                std::mem::swap(before, bytes);
+                room
+            }
+            // A request still reads what made room.
+            None => Some(Arc::new(std::mem::take(bytes))),
+        };
         let number = self.first.wrapping_add(u32::try_from(self.slots.len()).ok()?) & NUMBER_MAX;
-        self.slots.push_back(Some(Newcomer { key, object: Arc::clone(object), bytes }));
-        (self.bytes, self.len) = (self.bytes + bytes, self.len + 1);
+        self.slots.push_back(packed.map(|packed| Newcomer { key, packed }));
+        (self.bytes, self.len) = (self.bytes + size, self.len + 1);
         Some(number)
     }
 
-    /// The object with a number, and its key.
-    pub(crate) fn get(&self, number: u32) -> Option<(&Key, &Arc<Object>)> {
+    /// The bytes of the key's object, which got this number; none if it is gone.
+    pub(crate) fn get(&self, number: u32, key: &Key) -> Option<&Packed> {
         let newcomer = self.slots.get(self.slot(number))?.as_ref()?;
-        Some((&newcomer.key, &newcomer.object))
+        (newcomer.key == *key).then_some(&newcomer.packed)
     }
 
-    /// Removes the object with a number.
-    pub(crate) fn remove(&mut self, number: u32) -> Option<(Key, Arc<Object>)> {
+    /// Removes the key's object, which got this number. Tells whether it was there.
+    pub(crate) fn remove(&mut self, number: u32, key: &Key) -> bool {
         let at = self.slot(number);
-        let removed = self.slots.get_mut(at)?.take()?;
-        (self.bytes, self.len) = (self.bytes - removed.bytes, self.len - 1);
-        Some((removed.key, removed.object))
+        let slot = self.slots.get_mut(at).filter(|slot| slot.as_ref().is_some_and(|found| found.key == *key));
+        let Some(removed) = slot.and_then(Option::take) else { return false };
+        (self.bytes, self.len) = (self.bytes - removed.bytes(), self.len - 1);
+        true
     }
 
     /// The objects from a number on, the oldest one first, and the number after the last one. It looks at so many slots.
@@ -112,20 +127,11 @@ impl Newcomers {
 
 #[cfg(test)]
 mod tests {
-    use super::Newcomers;
-    use crate::head::Head;
+    use super::{Newcomers, OVERHEAD};
     use crate::key::Key;
-    use crate::object::Object;
-    use bytes::Bytes;
-    use http::Fields;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
-    const ROOM: usize = 100;
-
-    fn object() -> Arc<Object> {
-        Object::in_memory(Head::plain("a", Fields::new()), Bytes::new()).unwrap()
-    }
+    const ROOM: usize = 10 * OVERHEAD;
 
     fn key(number: u8) -> Key {
         Key([number; 16])
@@ -149,32 +155,40 @@ mod tests {
         #[test]
         fn the_oldest_makes_room(
             first in prop_oneof![Just(0), Just(super::NUMBER_MAX - 3)],
-            steps in proptest::collection::vec((any::<bool>(), any::<u8>(), 10_usize..130), 0..200),
+            steps in proptest::collection::vec((any::<bool>(), any::<u8>(), 1..ROOM), 0..200),
         ) {
-            let object = object();
-            let mut newcomers = Newcomers { first, ..Newcomers::new(ROOM, 10) };
+            let mut newcomers = Newcomers { first, ..Newcomers::new(ROOM) };
             let mut model = Vec::<(u32, u8, usize)>::new();
-            for (adds, number, bytes) in steps {
+            // A request that reads an object keeps its bytes.
+            let mut read = None;
+            for (adds, number, length) in steps {
                 if adds {
-                    let mut gone = Vec::new();
-                    let place = newcomers.add(key(number), &object, bytes, &mut gone);
-                    prop_assert_eq!(place.is_some(), bytes <= ROOM);
-                    // Slots that were left empty may make the oldest leave earlier, but only the oldest.
-                    let left: Vec<u8> = model.drain(..gone.len()).map(|(_, number, _)| number).collect();
-                    prop_assert_eq!(left, gone.iter().map(|key| key.0[0]).collect::<Vec<_>>());
-                    model.extend(place.map(|place| (place, number, bytes)));
+                    let mut bytes = vec![number; length];
+                    let place = newcomers.add(key(number), &mut bytes);
+                    let size = length + OVERHEAD;
+                    prop_assert_eq!(place.is_some(), size <= ROOM);
+                    if let Some(place) = place {
+                        // Slots that were left empty may make the oldest leave earlier, but only the oldest.
+                        model.drain(..model.len() + 1 - newcomers.len());
+                        model.push((place, number, size));
+                        read = newcomers.get(place, &key(number)).filter(|_| number % 2 == 0).cloned();
+                    }
                 } else if !model.is_empty() {
                     let (place, number, _) = model.remove(usize::from(number) % model.len());
-                    let (removed, _) = newcomers.remove(place).unwrap();
-                    prop_assert_eq!(removed.0[0], number);
-                    prop_assert!(newcomers.get(place).is_none() && newcomers.remove(place).is_none());
+                    let other = key(number.wrapping_add(1));
+                    prop_assert!(newcomers.get(place, &other).is_none() && !newcomers.remove(place, &other));
+                    prop_assert!(newcomers.remove(place, &key(number)));
+                    prop_assert!(newcomers.get(place, &key(number)).is_none());
+                    prop_assert!(!newcomers.remove(place, &key(number)));
                 }
                 let bytes: usize = model.iter().map(|(_, _, bytes)| bytes).sum();
                 prop_assert_eq!((newcomers.len(), newcomers.bytes()), (model.len(), bytes));
                 prop_assert!(bytes <= ROOM && newcomers.slots.len() <= newcomers.max_slots);
-                for (place, number, _) in &model {
-                    prop_assert_eq!(newcomers.get(*place).map(|(key, _)| key.0[0]), Some(*number));
+                for (place, number, size) in &model {
+                    let packed = newcomers.get(*place, &key(*number)).map(|packed| (**packed).clone());
+                    prop_assert_eq!(packed, Some(vec![*number; size - OVERHEAD]));
                 }
+                prop_assert!(read.as_ref().is_none_or(|read| read.iter().all(|byte| *byte == read[0])));
                 let all: Vec<u8> = model.iter().map(|(_, number, _)| *number).collect();
                 prop_assert_eq!((walk(&newcomers, 1), walk(&newcomers, 7)), (all.clone(), all));
             }
@@ -182,13 +196,26 @@ mod tests {
     }
 
     #[test]
+    fn the_next_object_gets_the_memory_of_the_oldest() {
+        let mut newcomers = Newcomers::new(2 * (OVERHEAD + 100));
+        let mut bytes = vec![1; 100];
+        let memory = bytes.as_ptr();
+        assert!(newcomers.add(key(1), &mut bytes).is_some() && bytes.capacity() == 0);
+        (2..4).for_each(|number| {
+            bytes = vec![number; 100];
+            assert!(newcomers.add(key(number), &mut bytes).is_some());
+        });
+        assert_eq!((bytes.as_ptr(), bytes.capacity()), (memory, 100));
+    }
+
+    #[test]
     fn a_walk_goes_on_after_its_place_is_gone() {
-        let (object, mut gone) = (object(), Vec::new());
-        let mut newcomers = Newcomers::new(3, 1);
-        (0..3).for_each(|number| assert!(newcomers.add(key(number), &object, 1, &mut gone).is_some()));
+        let mut newcomers = Newcomers::new(3 * (OVERHEAD + 1));
+        let add = |newcomers: &mut Newcomers, number| newcomers.add(key(number), &mut vec![0]).is_some();
+        (0..3).for_each(|number| assert!(add(&mut newcomers, number)));
         let (keys, next) = newcomers.from(None, 1);
         assert_eq!(keys, [key(0)]);
-        (3..6).for_each(|number| assert!(newcomers.add(key(number), &object, 1, &mut gone).is_some()));
-        assert_eq!((newcomers.from(next, 9).0, gone.len()), (vec![key(3), key(4), key(5)], 3));
+        (3..6).for_each(|number| assert!(add(&mut newcomers, number)));
+        assert_eq!(newcomers.from(next, 9).0, [key(3), key(4), key(5)]);
     }
 }

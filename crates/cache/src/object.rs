@@ -156,18 +156,24 @@ impl Object {
         Ok(Object { head, start, content, home, derived: Derived::default() })
     }
 
-    /// The object of a response that is only kept in memory; `None` where the head is too long to be kept.
-    #[inline]
-    pub(crate) fn in_memory(head: Head, content: Bytes) -> Option<Arc<Object>> {
-        let (start, content) = (head.encoded_len()? as u64, Content::Memory(content));
-        Some(Arc::new(Object { head, start, content, home: Home::Memory(0), derived: Derived::default() }))
+    /// The object that has the bytes of a file without its checksums, in this version; `None` where these bytes are no object.
+    pub(crate) fn unpack(bytes: &[u8], version: u32) -> Option<Object> {
+        let (head, start) = Head::read(bytes).ok()?;
+        // A copy takes no more memory than the content has bytes.
+        let content = Bytes::copy_from_slice(bytes.get(start..)?);
+        let is_whole = content.len() as u64 == head.length;
+        let (start, content, home) = (start as u64, Content::Memory(content), Home::Memory(version));
+        is_whole.then(|| Object { head, start, content, home, derived: Derived::default() })
     }
 
-    /// Sets the version of an object that is only in memory, and that nothing else uses yet.
-    pub(crate) fn set_version(self: &mut Arc<Object>, version: u32) {
-        if let Some(object) = Arc::get_mut(self) {
-            object.home = Home::Memory(version);
-        }
+    /// The same bytes, with another head; `None` where the head is too long to be kept, or where the
+    /// content is not in memory.
+    pub(crate) fn pack(&self, head: &Head) -> Option<Vec<u8>> {
+        let Content::Memory(content) = &self.content else { return None };
+        let mut bytes = Vec::new();
+        head.encode_into(&mut bytes)?;
+        bytes.extend_from_slice(content);
+        Some(bytes)
     }
 
     /// Compares the content with its checksum; returns the content if it is to be loaded.

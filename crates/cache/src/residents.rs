@@ -1,11 +1,11 @@
 //! Objects that are ready to be sent: those in memory, and those whose files are kept open.
 //!
-//! Objects without a file start among the [`Newcomers`]. The others stand in a ring with a hand. A hit makes an object warmer; the hand that looks for room cools each object which
-//! it passes, and removes a cold one. It passes few for each object that comes, so that a client that asks for
-//! everything once or twice does not push out what others ask for often.
+//! Objects without a file start among the [`Newcomers`]. The others stand in a ring with a hand. A hit makes an object
+//! warmer; the hand that looks for room cools each object which it passes, and removes a cold one. It passes few for each
+//! object that comes, so that a client that asks for everything once or twice does not push out what others ask for often.
 
 use crate::key::Key;
-use crate::newcomers::Newcomers;
+use crate::newcomers::{Newcomers, Packed};
 use crate::object::Object;
 use std::sync::Arc;
 
@@ -51,7 +51,16 @@ struct Resident {
     checked: i64,
 }
 
-/// The places of objects that moved or are gone.
+/// What is at a place.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// An object, and whether its file has to be looked for.
+    Object(Arc<Object>, bool),
+    /// A newcomer.
+    Packed(Packed),
+}
+
+/// The places of objects in the ring that moved or are gone. Those of newcomers are compared with the key at each look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moves {
     /// Those that are gone.
@@ -63,7 +72,7 @@ pub(crate) struct Moves {
 impl Residents {
     /// Room for so many bytes. `has_newcomers` reserves a part of them for objects without a file.
     pub(crate) fn new(bytes: usize, has_newcomers: bool) -> Residents {
-        let newcomers = Newcomers::new(if has_newcomers { bytes / NEWCOMERS_PART } else { 0 }, OVERHEAD);
+        let newcomers = Newcomers::new(if has_newcomers { bytes / NEWCOMERS_PART } else { 0 });
         let max_bytes = bytes - newcomers.max_bytes();
         Residents { newcomers, ring: Vec::new(), hand: 0, bytes: 0, max_bytes, open_files: 0 }
     }
@@ -78,18 +87,20 @@ impl Residents {
         (self.bytes + self.newcomers.bytes(), self.ring.len() + self.newcomers.len())
     }
 
-    /// The object at a place.
-    pub(crate) fn get(&self, at: u32) -> Option<&Arc<Object>> {
+    /// The key's object, which got this place; none if it is gone.
+    pub(crate) fn get(&self, at: u32, key: &Key) -> Option<Found> {
         match number(at) {
-            Some(number) => self.newcomers.get(number).map(|(_, object)| object),
-            None => self.ring.get(at as usize).map(|resident| &resident.object),
+            Some(number) => self.newcomers.get(number, key).map(|packed| Found::Packed(Arc::clone(packed))),
+            None => {
+                self.ring.get(at as usize).map(|resident| Found::Object(Arc::clone(&resident.object), false))
+            }
         }
     }
 
-    /// The object at a place, which becomes warmer; and whether its file has to be looked for.
-    pub(crate) fn hit(&mut self, at: u32, now: i64) -> Option<(Arc<Object>, bool)> {
+    /// The same, for a request: the object becomes warmer.
+    pub(crate) fn hit(&mut self, at: u32, key: &Key, now: i64) -> Option<Found> {
         if is_new(at) {
-            return self.get(at).map(|object| (Arc::clone(object), false));
+            return self.get(at, key);
         }
         let resident = self.ring.get_mut(at as usize)?;
         resident.warmth = (resident.warmth + 1).min(WARM_MAX);
@@ -98,27 +109,13 @@ impl Residents {
         if is_due {
             resident.checked = now;
         }
-        Some((Arc::clone(&resident.object), is_due))
+        Some(Found::Object(Arc::clone(&resident.object), is_due))
     }
 
-    /// Adds an object to the newcomers, and returns its place.
-    pub(crate) fn add_newcomer(&mut self, key: Key, object: &Arc<Object>) -> (Option<u32>, Moves) {
-        let mut moves = Moves::default();
-        let number = self.newcomers.add(key, object, memory_of(object), &mut moves.gone);
-        (number.map(|number| number | NEW), moves)
-    }
-
-    /// Moves a newcomer into the ring if there is room, and returns its place.
-    pub(crate) fn promote(&mut self, at: u32, now: i64) -> (Option<u32>, Moves) {
-        let newcomer = number(at).and_then(|number| self.newcomers.get(number));
-        let Some((key, object)) = newcomer.map(|(key, object)| (*key, Arc::clone(object))) else {
-            return (None, Moves::default());
-        };
-        let (place, moves) = self.add(key, &object, now);
-        if place.is_some() {
-            self.remove(at);
-        }
-        (place, moves)
+    /// Adds an object with these bytes to the newcomers, and returns its place. What is left in `bytes` is memory for the
+    /// next one.
+    pub(crate) fn add_newcomer(&mut self, key: Key, bytes: &mut Vec<u8>) -> Option<u32> {
+        self.newcomers.add(key, bytes).map(|number| number | NEW)
     }
 
     /// Adds an object to the ring if there is room, and returns its place.
@@ -147,11 +144,11 @@ impl Residents {
         (u32::try_from(self.ring.len() - 1).ok(), moves)
     }
 
-    /// Removes the object at a place, and returns the one that has the place now.
-    pub(crate) fn remove(&mut self, at: u32) -> Moves {
+    /// Removes the key's object, which got this place, and returns which one has the place now.
+    pub(crate) fn remove(&mut self, at: u32, key: &Key) -> Moves {
         let mut moves = Moves::default();
         if let Some(number) = number(at) {
-            moves.gone.extend(self.newcomers.remove(number).map(|(key, _)| key));
+            self.newcomers.remove(number, key);
         } else if (at as usize) < self.ring.len() {
             self.remove_into(at as usize, &mut moves);
         }

@@ -2,12 +2,10 @@
 //! temporary name until it is whole.
 
 use crate::arriving::{Arriving, Rest};
-use crate::head::{Head, HeadParts, reason_of};
+use crate::head::{Head, HeadParts};
 use crate::key::Key;
-use crate::object::{Object, disk_bytes};
+use crate::object::disk_bytes;
 use crate::zone::{FillRight, Zone};
-use bytes::Bytes;
-use http::Fields;
 use rustix::fs::{FlockOperation, flock};
 use std::cell::RefCell;
 use std::fs::File;
@@ -25,9 +23,20 @@ const NUMBER_MAX: usize = 20;
 /// How long a buffer may be that a thread keeps for the next object, in bytes.
 const BUFFER_MAX: usize = 64 * 1024;
 
-thread_local! {
-    /// What is written of an object at once.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+/// How long most heads are at most, in bytes.
+const HEAD_USUAL: usize = 512;
+
+/// Gives memory for what is written of an object at once.
+fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    BUFFER.with_borrow_mut(|bytes| {
+        let written = write(bytes);
+        bytes.clear();
+        bytes.shrink_to(BUFFER_MAX);
+        written
+    })
 }
 
 /// A temporary name that no other file has.
@@ -94,53 +103,56 @@ pub struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Writes the object: from now on further requests find it. `write_fields` appends the lines of its fields.
+    /// Writes the object, or keeps it in memory only ([`DiskUse`]): from now on further requests find it. `write_fields`
+    /// appends the lines of its fields.
     ///
     /// # Errors
     /// The head is too long, or the file cannot be written. Nothing stays of it then.
-    pub fn store(&self, zone: &Arc<Zone>, write_fields: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+    pub fn store(&self, zone: &Arc<Zone>, write_fields: impl Fn(&mut Vec<u8>)) -> io::Result<()> {
+        if zone.may_stay_in_memory(self.length()) && self.keep(zone, &write_fields)? {
+            return Ok(());
+        }
         if let Some(size) = self.write(zone, write_fields)? {
             zone.note_file(&self.key, disk_bytes(size), self.expires);
         }
         Ok(())
     }
 
-    /// Whether the response gets no file now ([`DiskUse`]). Then [`Whole::keep`] takes the place of [`Whole::store`].
-    pub fn is_for_memory(&self, zone: &Zone) -> bool {
-        zone.is_for_memory(&self.key, self.length())
-    }
-
-    /// Keeps the object in memory only: from now on further requests find it.
-    ///
-    /// # Errors
-    /// The head is too long.
-    pub fn keep(&self, zone: &Zone, fields: Fields) -> io::Result<()> {
-        let HeadParts { freshness, date, key, variant, status, reason, is_bare } = self.head;
-        let content = match self.content {
-            [part] => Bytes::copy_from_slice(part),
-            parts => parts.concat().into(),
-        };
-        let head = Head {
-            freshness: freshness.clone(),
-            date,
-            length: self.length(),
-            // The file gets it.
-            checksum: 0,
-            key: key.into(),
-            variant,
-            status,
-            reason: reason_of(status, reason),
-            fields,
-            is_bare,
-        };
-        let object = Object::in_memory(head, content).ok_or_else(too_long)?;
-        zone.keep_in_memory(&self.key, object, (self.removals, self.expires));
-        Ok(())
+    /// Keeps the object in memory only. `false` where it is to get a file instead.
+    fn keep(&self, zone: &Zone, write_fields: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
+        with_buffer(|bytes| {
+            self.encode(false, write_fields, bytes)?;
+            Ok(zone.keep_in_memory(&self.key, bytes, (self.removals, self.expires)))
+        })
     }
 
     /// How long the content is, in bytes.
     fn length(&self) -> u64 {
         self.content.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Puts the bytes of the file in place of what is there, with or without checksums.
+    fn encode(
+        &self,
+        has_sums: bool,
+        write_fields: impl FnOnce(&mut Vec<u8>),
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let length = self.length();
+        let sum = || {
+            let mut checksum = crc32fast::Hasher::new();
+            self.content.iter().for_each(|part| checksum.update(part));
+            checksum.finalize()
+        };
+        let checksum = if has_sums { sum() } else { 0 };
+        bytes.clear();
+        bytes.reserve(usize::try_from(length).unwrap_or(0).saturating_add(HEAD_USUAL));
+        self.head.encode_into((length, checksum), write_fields, bytes).ok_or_else(too_long)?;
+        if has_sums {
+            Head::seal(bytes);
+        }
+        self.content.iter().for_each(|part| bytes.extend_from_slice(part));
+        Ok(())
     }
 
     /// Writes the file, and gives its size in bytes; none if the response was removed meanwhile.
@@ -149,12 +161,7 @@ impl Whole<'_> {
         zone: &Arc<Zone>,
         write_fields: impl FnOnce(&mut Vec<u8>),
     ) -> io::Result<Option<u64>> {
-        BUFFER.with_borrow_mut(|bytes| {
-            let written = self.write_from(zone, write_fields, bytes);
-            bytes.clear();
-            bytes.shrink_to(BUFFER_MAX);
-            written
-        })
+        with_buffer(|bytes| self.write_from(zone, write_fields, bytes))
     }
 
     fn write_from(
@@ -163,11 +170,8 @@ impl Whole<'_> {
         write_fields: impl FnOnce(&mut Vec<u8>),
         bytes: &mut Vec<u8>,
     ) -> io::Result<Option<u64>> {
-        let Whole { head, content, removals, .. } = self;
-        let mut checksum = crc32fast::Hasher::new();
-        content.iter().for_each(|part| checksum.update(part));
-        head.encode_into((self.length(), checksum.finalize()), write_fields, bytes).ok_or_else(too_long)?;
-        content.iter().for_each(|part| bytes.extend_from_slice(part));
+        let removals = &self.removals;
+        self.encode(true, write_fields, bytes)?;
         let bytes = &bytes[..];
         let is_kept = || Head::decode(bytes).is_ok_and(|(head, _)| !zone.was_removed_since(&head, *removals));
         let was_removed = || zone.removals() > *removals && !is_kept();
@@ -284,9 +288,8 @@ impl Writer {
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
     pub fn finish(mut self, expires: i64) -> io::Result<()> {
-        if self.temporary.zone.is_for_memory(&self.key, self.head.length) {
-            self.keep(expires)?;
-        } else {
+        let may_stay_in_memory = self.temporary.zone.may_stay_in_memory(self.head.length);
+        if !may_stay_in_memory || !self.keep(expires)? {
             self.name_file(expires)?;
         }
         if let Some(shared) = self.shared.take() {
@@ -311,17 +314,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts the content into memory. The file is removed with its temporary name.
-    fn keep(&self, expires: i64) -> io::Result<()> {
+    /// Puts the content into memory; the file is removed with its temporary name. `false` where the file is to stay.
+    fn keep(&self, expires: i64) -> io::Result<bool> {
         let zone = &self.temporary.zone;
         if !zone.takes(self.head.length) {
-            return Ok(());
+            return Ok(true);
         }
-        let mut content = vec![0; usize::try_from(self.head.length).unwrap_or(0)];
-        self.temporary.file.read_exact_at(&mut content, self.start)?;
-        let object = Object::in_memory(self.head.clone(), content.into()).ok_or_else(too_long)?;
-        zone.keep_in_memory(&self.key, object, (self.removals, expires));
-        Ok(())
+        let length = usize::try_from(self.head.length).unwrap_or(usize::MAX);
+        with_buffer(|bytes| {
+            self.head.encode_into(bytes).ok_or_else(too_long)?;
+            let start = bytes.len();
+            bytes.resize(start + length, 0);
+            self.temporary.file.read_exact_at(&mut bytes[start..], self.start)?;
+            Ok(zone.keep_in_memory(&self.key, bytes, (self.removals, expires)))
+        })
     }
 
     fn was_removed(&self) -> bool {

@@ -7,9 +7,10 @@ mod in_memory;
 use crate::head::Head;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
+use crate::newcomers::Packed;
 use crate::object::Object;
 use crate::removals::Removals;
-use crate::residents::{Moves, Residents, is_new};
+use crate::residents::{Found, Moves, Residents};
 use crate::selection::Selection;
 pub use fills::FillRight;
 use fills::FillState;
@@ -103,6 +104,16 @@ pub struct Reading {
     version: u32,
 }
 
+/// What a look finds under the lock.
+enum Met {
+    /// What the request is told.
+    Told(Look),
+    /// An object whose file has to be looked for.
+    Unsure(Arc<Object>),
+    /// An object that has no file yet, its version, and whether it is to be made ready for further requests.
+    Newcomer(Packed, u32, bool),
+}
+
 /// How much a zone holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -194,52 +205,49 @@ impl Zone {
 
     /// Looks for a key on behalf of a request.
     pub fn look(&self, key: &Key, asking: &Asking) -> Look {
-        let (look, must_check, evicted) = self.look_locked(key, asking);
+        let (met, evicted) = self.meet(key, asking);
         self.remove_files(&evicted);
-        match look {
-            Look::Ready(object) if must_check && !self.is_current(key, &object) => {
+        match met {
+            Met::Told(look) => look,
+            Met::Unsure(object) if self.is_current(key, &object) => Look::Ready(object),
+            Met::Unsure(_) => {
                 // Another program has removed or replaced the file.
                 self.note_changed(key);
                 Look::Known { has_file: true, may_store: true, reading: Reading::default() }
             }
-            look => look,
+            Met::Newcomer(packed, version, admits) => self.unpack(key, (&packed, version), admits),
         }
     }
 
-    fn look_locked(&self, key: &Key, asking: &Asking) -> (Look, bool, Option<Key>) {
+    fn meet(&self, key: &Key, asking: &Asking) -> (Met, Option<Key>) {
         let Asking { min_uses, counts, expires, now } = *asking;
         let is_cold = self.is_cold();
         let mut state = self.lock();
         let State { index, residents, failures, .. } = &mut *state;
         let may_admit = residents.max_bytes() > 0;
-        let mut promoted = None;
-        let look = index.touch(key, |entry| {
+        let met = index.touch(key, |entry| {
             entry.uses = entry.uses.saturating_add(u32::from(counts));
             entry.set_expires(expires);
             if entry.has_failure {
                 match failures.get(key) {
-                    Some(&(status, until)) if until >= now => return (Look::Failed(status), false),
+                    Some(&(status, until)) if until >= now => return Met::Told(Look::Failed(status)),
                     _ => failures.remove(key),
                 };
                 entry.has_failure = false;
             }
-            if let Some(at) = entry.resident()
-                && let Some((object, must_check)) = residents.hit(at, now)
-            {
-                promoted = Some(at).filter(|&at| is_new(at) && entry.uses >= ADMITTED_USES);
-                return (Look::Ready(object), must_check);
-            }
             let admits = may_admit && entry.uses >= ADMITTED_USES;
+            match entry.resident().and_then(|at| residents.hit(at, key, now)) {
+                Some(Found::Object(object, false)) => return Met::Told(Look::Ready(object)),
+                Some(Found::Object(object, true)) => return Met::Unsure(object),
+                Some(Found::Packed(packed)) => return Met::Newcomer(packed, entry.version, admits),
+                None => {}
+            }
             let reading = Reading { is_checked: entry.is_checked, admits, version: entry.version };
             let may_store = entry.has_file || entry.uses >= min_uses;
-            (Look::Known { has_file: entry.has_file, may_store, reading }, false)
+            Met::Told(Look::Known { has_file: entry.has_file, may_store, reading })
         });
-        if let Some(at) = promoted {
-            let (place, moves) = state.residents.promote(at, now);
-            state.note_place(key, place, moves);
-        }
-        if let Some((look, must_check)) = look {
-            return (look, must_check, None);
+        if let Some(met) = met {
+            return (met, None);
         }
         let may_store = min_uses <= 1;
         // Counting uses needs a place at once. Without that a key gets one when there is a file.
@@ -247,7 +255,7 @@ impl Zone {
             true => None,
             false => state.insert(*key, Entry::new(expires), self.capacity),
         };
-        (Look::Known { has_file: is_cold, may_store, reading: Reading::default() }, false, evicted)
+        (Met::Told(Look::Known { has_file: is_cold, may_store, reading: Reading::default() }), evicted)
     }
 
     /// Notes that the file of a key was read, and makes the object ready for further requests where that is wanted.
@@ -312,14 +320,14 @@ impl Zone {
             entry.is_being_filed = false;
             entry.set_expires(expires);
             entry.set_disk_bytes(disk_bytes);
-            (std::mem::take(&mut entry.has_failure), entry.resident())
+            (std::mem::take(&mut entry.has_failure), entry.take_resident())
         };
         let evicted = match state.index.touch(key, change) {
             Some((had_failure, resident)) => {
                 if had_failure {
                     state.failures.remove(key);
                 }
-                resident.into_iter().for_each(|at| state.dismiss_at(at));
+                resident.into_iter().for_each(|at| state.leave(at, key));
                 None
             }
             None => {
@@ -415,7 +423,7 @@ impl Zone {
     pub fn discard(&self, key: &Key) -> bool {
         let mut state = self.lock();
         let was_in_memory =
-            state.index.get(key).is_some_and(|entry| entry.resident().is_some() && !entry.has_file);
+            state.index.get(key).is_some_and(|entry| !entry.has_file) && state.find(key).is_some();
         let entry = state.forget(key);
         drop(state);
         let is_removed = self.unlink(key).is_ok();
@@ -509,23 +517,31 @@ impl State {
 
     /// Forgets a key.
     fn forget(&mut self, key: &Key) -> Option<Entry> {
-        self.dismiss(key);
-        let entry = self.index.remove(key)?;
+        let mut entry = self.index.remove(key)?;
+        entry.take_resident().into_iter().for_each(|at| self.leave(at, key));
         if entry.has_failure {
             self.failures.remove(key);
         }
         Some(entry)
     }
 
+    /// The key's object, if it is ready to be sent.
+    fn find(&self, key: &Key) -> Option<Found> {
+        let at = self.index.get(key)?.resident()?;
+        self.residents.get(at, key)
+    }
+
     /// Forgets an object that is ready to be sent. Its file stays.
     fn dismiss(&mut self, key: &Key) {
         if let Some(at) = self.index.get(key).and_then(Entry::resident) {
-            self.dismiss_at(at);
+            self.index.place(key, None);
+            self.leave(at, key);
         }
     }
 
-    fn dismiss_at(&mut self, at: u32) {
-        let moves = self.residents.remove(at);
+    /// Removes what is at the place of a key that the index says to have none any more.
+    fn leave(&mut self, at: u32, key: &Key) {
+        let moves = self.residents.remove(at, key);
         self.note_moves(moves);
     }
 

@@ -208,9 +208,26 @@ impl Fields {
             out.extend_from_slice(&self.arena);
             return;
         }
-        for field in self.iter().filter(|field| !FRAMING.iter().any(|name| field.is(name))) {
-            out.extend_from_slice(field.line);
+        self.write_some(|field| !FRAMING.iter().any(|name| field.is(name)), out);
+    }
+
+    /// Appends the lines of the fields that `is_written` names.
+    #[inline]
+    pub fn write_some(&self, mut is_written: impl FnMut(&Field<'_>) -> bool, out: &mut Vec<u8>) {
+        // Lines that stand side by side are copied at once.
+        let mut lines = 0..0;
+        for &span in &self.spans {
+            if !is_written(&self.field(span)) {
+                continue;
+            }
+            let start = span.start as usize;
+            if start != lines.end {
+                out.extend_from_slice(&self.arena[lines]);
+                lines = start..start;
+            }
+            lines.end = start + span.length();
         }
+        out.extend_from_slice(&self.arena[lines]);
     }
 
     /// Adds a field as [`Fields::push`] does, whose name and value stand in this line. Most lines are as they would
@@ -385,17 +402,20 @@ impl Fields {
 
     /// All fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.spans.iter().map(|&span| {
-            let (name_length, value_length) = (span.name_length as usize, span.value_length as usize);
-            let line = &self.arena[span.start as usize..];
-            let line = &line[..line_length(name_length, value_length)];
-            Field {
-                name: &line[..name_length],
-                value: &line[name_length + COLON.len()..][..value_length],
-                line,
-                known: span.known,
-            }
-        })
+        self.spans.iter().map(|&span| self.field(span))
+    }
+
+    #[inline]
+    fn field(&self, span: Span) -> Field<'_> {
+        let (name_length, value_length) = (span.name_length as usize, span.value_length as usize);
+        let line = &self.arena[span.start as usize..];
+        let line = &line[..line_length(name_length, value_length)];
+        Field {
+            name: &line[..name_length],
+            value: &line[name_length + COLON.len()..][..value_length],
+            line,
+            known: span.known,
+        }
     }
 
     /// How many fields there are.
@@ -518,6 +538,22 @@ mod tests {
         fields.push(b"TRANSFER-ENCODING", b"chunked").unwrap();
         fields.push(b"C", b"3").unwrap();
         assert_eq!(written(&fields), "before A: 1\r\nB: 2\r\nC: 3\r\n");
+    }
+
+    #[test]
+    fn any_lines_are_written_in_their_order() {
+        let mut fields = Fields::new();
+        ["Gone", "A", "B", "C", "D"].iter().for_each(|name| fields.push(name.as_bytes(), b"1").unwrap());
+        fields.remove("Gone");
+        fields.set("B", b"longer").unwrap();
+        let all: Vec<Vec<u8>> = fields.iter().map(|field| field.line.to_vec()).collect();
+        for chosen in 0..1_usize << all.len() {
+            let is_chosen = |at: usize| chosen & (1 << at) != 0;
+            let (mut at, mut out) = (0..all.len(), b"before ".to_vec());
+            fields.write_some(|_| is_chosen(at.next().unwrap()), &mut out);
+            let expected = all.iter().enumerate().filter(|(at, _)| is_chosen(*at)).flat_map(|(_, line)| line);
+            assert_eq!(out, b"before ".iter().chain(expected).copied().collect::<Vec<u8>>());
+        }
     }
 
     #[test]

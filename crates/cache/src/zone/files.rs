@@ -105,7 +105,8 @@ impl Zone {
         let id = match object.home {
             Home::File(id, _) => id,
             Home::Memory(version) => {
-                self.replace_in_memory(key, object.with_head(head.clone()), version);
+                let bytes = object.pack(head);
+                bytes.into_iter().for_each(|bytes| self.update_in_memory(key, bytes, version));
                 return Ok(true);
             }
         };

@@ -1,10 +1,11 @@
 //! Objects that are only in memory, until they were requested often enough to get a file (`disk_min_uses`).
 
-use super::{ADMITTED_USES, State, Zone};
+use super::{Look, Reading, State, Zone};
+use crate::head::Head;
 use crate::index::Entry;
 use crate::key::Key;
 use crate::object::{Content, Home, Object, disk_bytes};
-use crate::residents::{Cursor, KeysWithoutFile, Residents};
+use crate::residents::{Cursor, Found, KeysWithoutFile, Residents, is_new};
 use crate::writer::Whole;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -56,53 +57,84 @@ impl Zone {
         self.disk_use != DiskUse::Never || length <= self.in_memory_max
     }
 
-    /// Whether the response for a key, whose content has this length, gets no file now.
-    pub(crate) fn is_for_memory(&self, key: &Key, length: u64) -> bool {
-        match self.disk_use {
-            DiskUse::Never => true,
-            DiskUse::At(_) if length > self.in_memory_max || self.in_memory_max == 0 => false,
-            DiskUse::At(uses) => {
-                self.lock().index.get(key).is_none_or(|entry| !entry.has_file && entry.uses < uses)
-            }
-        }
+    /// Whether a response with a content of this length may stay without a file.
+    pub(crate) fn may_stay_in_memory(&self, length: u64) -> bool {
+        self.disk_use == DiskUse::Never || (self.in_memory_max > 0 && length <= self.in_memory_max)
     }
 
-    /// Keeps an object only in memory, unless one of the removals after the first `removals` ones concerns it.
-    pub(crate) fn keep_in_memory(&self, key: &Key, mut object: Arc<Object>, (removals, expires): (u64, i64)) {
+    /// Whether the next response for a key gets a file.
+    fn is_due(&self, entry: &Entry) -> bool {
+        matches!(self.disk_use, DiskUse::At(uses) if entry.has_file || entry.uses >= uses)
+    }
+
+    /// Keeps an object with these bytes only in memory, unless one of the removals after the first `removals` ones concerns
+    /// it. What is left in `bytes` is memory for the next one. `false` where it is to get a file instead.
+    pub(crate) fn keep_in_memory(
+        &self,
+        key: &Key,
+        bytes: &mut Vec<u8>,
+        (removals, expires): (u64, i64),
+    ) -> bool {
+        fit(bytes);
         let mut state = self.lock();
-        if state.removals.was_removed_since(&object.head, removals) {
-            return;
+        let known = state.index.get(key);
+        if known.is_some_and(|entry| self.is_due(entry)) {
+            return false;
+        }
+        let is_known = known.is_some();
+        let was_removed = |head: &Head| state.removals.was_removed_since(head, removals);
+        if state.removals.count() > removals && Head::read(bytes).is_ok_and(|(head, _)| was_removed(&head)) {
+            return true;
         }
         let mut had_file = self.is_cold();
-        let change = |entry: &mut Entry| {
-            had_file |= std::mem::take(&mut entry.has_file);
-            entry.set_disk_bytes(0);
-            entry.set_expires(expires);
-            std::mem::take(&mut entry.has_failure)
+        let evicted = if is_known {
+            let change = |entry: &mut Entry| {
+                had_file |= std::mem::take(&mut entry.has_file);
+                entry.set_disk_bytes(0);
+                entry.set_expires(expires);
+                std::mem::take(&mut entry.has_failure)
+            };
+            if state.index.touch(key, change) == Some(true) {
+                state.failures.remove(key);
+            }
+            state.replace_in_memory(key, bytes);
+            None
+        } else {
+            let (version, place) = (state.next_version(), state.residents.add_newcomer(*key, bytes));
+            let mut entry = Entry::new(expires);
+            entry.put_in_memory(version, place);
+            state.insert(*key, entry, self.capacity)
         };
-        let mut evicted = None;
-        match state.index.touch(key, change) {
-            Some(had_failure) => {
-                if had_failure {
-                    state.failures.remove(key);
-                }
-                state.place_in_memory(key, object);
-            }
-            None => {
-                object.set_version(state.next_version());
-                let (place, moves) = state.residents.add_newcomer(*key, &object);
-                state.note_moves(moves);
-                let mut entry = Entry::new(expires);
-                entry.put_in_memory(&object, place);
-                evicted = state.insert(*key, entry, self.capacity);
-            }
-        }
         drop(state);
         self.remove_files(&evicted);
         if had_file {
             // The file holds the response before this one.
             self.remove_files([key]);
         }
+        true
+    }
+
+    /// The object of a newcomer with its version. If `admits` is set, it gets a place among those that were asked for more
+    /// often, provided that it is still the key's object.
+    pub(super) fn unpack(&self, key: &Key, (packed, version): (&[u8], u32), admits: bool) -> Look {
+        let Some(object) = Object::unpack(packed, version).map(Arc::new) else {
+            // It was never kept.
+            return Look::Known { has_file: false, may_store: true, reading: Reading::default() };
+        };
+        if admits {
+            let mut state = self.lock();
+            let is_same = |entry: &&Entry| entry.version == version;
+            let place = state.index.get(key).filter(is_same).and_then(Entry::resident);
+            if let Some(at) = place.filter(|&at| is_new(at)) {
+                // Its file is never looked for, so the time does not matter.
+                let (place, moves) = state.residents.add(*key, &object, 0);
+                if place.is_some() {
+                    state.residents.remove(at, key);
+                }
+                state.note_place(key, place, moves);
+            }
+        }
+        Look::Ready(object)
     }
 
     /// Writes the file of an object that is only in memory, once it was requested often enough.
@@ -137,20 +169,25 @@ impl Zone {
         Some(expires)
     }
 
-    /// Puts an object in the place of the one with this version, if that is still there.
-    pub(super) fn replace_in_memory(&self, key: &Key, object: Object, version: u32) {
+    /// Puts an object with these bytes in the place of the one with this version, if that is still there.
+    pub(super) fn update_in_memory(&self, key: &Key, mut bytes: Vec<u8>, version: u32) {
+        fit(&mut bytes);
         let mut state = self.lock();
         let is_same = |entry: &&Entry| entry.version == version && entry.resident().is_some();
         if state.index.get(key).filter(is_same).is_some() {
-            state.place_in_memory(key, Arc::new(object));
+            state.replace_in_memory(key, &mut bytes);
         }
     }
 
     /// The object of a key, if it is only in memory.
     pub(super) fn without_file(&self, key: &Key) -> Option<Object> {
         let state = self.lock();
-        let object = state.index.get(key)?.resident().and_then(|at| state.residents.get(at))?;
-        (!object.has_file()).then(|| Object::clone(object))
+        let (found, version) = (state.find(key)?, state.index.get(key)?.version);
+        drop(state);
+        match found {
+            Found::Object(object, _) => (!object.has_file()).then(|| Object::clone(&object)),
+            Found::Packed(packed) => Object::unpack(&packed, version),
+        }
     }
 
     /// The keys of up to `most` objects that are only in memory, and where to go on.
@@ -160,23 +197,18 @@ impl Zone {
 }
 
 impl State {
-    /// Makes an object that of a known key, only in memory.
-    fn place_in_memory(&mut self, key: &Key, mut object: Arc<Object>) {
+    /// Makes an object with these bytes that of a known key, only in memory. It is a newcomer until the next request.
+    fn replace_in_memory(&mut self, key: &Key, bytes: &mut Vec<u8>) {
         self.dismiss(key);
-        object.set_version(self.next_version());
-        let uses = self.index.get(key).map_or(0, |entry| entry.uses);
-        // What was asked for before is no newcomer. Its file is never looked for, so the time does not matter.
-        let (mut place, moves) = match uses >= ADMITTED_USES {
-            true => self.residents.add(*key, &object, 0),
-            false => Default::default(),
-        };
-        self.note_moves(moves);
-        if place.is_none() {
-            let (newcomer, moves) = self.residents.add_newcomer(*key, &object);
-            self.note_moves(moves);
-            place = newcomer;
-        }
-        self.index.touch(key, |entry| entry.put_in_memory(&object, place));
+        let (version, place) = (self.next_version(), self.residents.add_newcomer(*key, bytes));
+        self.index.touch(key, |entry| entry.put_in_memory(version, place));
+    }
+}
+
+/// Gives back the memory behind the bytes, if that is more than a quarter of what they take.
+fn fit(bytes: &mut Vec<u8>) {
+    if bytes.capacity() > bytes.len() + bytes.len() / 4 {
+        bytes.shrink_to_fit();
     }
 }
 

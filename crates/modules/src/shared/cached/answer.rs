@@ -188,16 +188,14 @@ impl Cached {
         let head = self.parts(exchange, keeping);
         let (removals, expires) = (self.removals, self.expires(uptime_s()));
         let whole = Whole { key: self.key.get(), head, content, removals, expires };
-        let zone = &self.store.zone;
-        let kept_fields = || self.kept_fields(fields, (keeping.kept.age, keeping.is_bare));
-        if whole.is_for_memory(zone) {
-            return whole.keep(zone, kept_fields());
-        }
-        whole.store(zone, |out| match self.settings.rules {
+        whole.store(&self.store.zone, |out| match self.settings.rules {
             Rules::Nginx => {
-                each_kept(fields, keeping.is_bare, |_| true, |field| out.extend_from_slice(field.line));
+                fields.write_some(keeps(fields, keeping.is_bare), out);
             }
-            Rules::Rfc9111 => out.extend_from_slice(&kept_fields().lines()),
+            Rules::Rfc9111 => {
+                let kept = self.kept_fields(fields, (keeping.kept.age, keeping.is_bare));
+                out.extend_from_slice(&kept.lines());
+            }
         })
     }
 
@@ -212,15 +210,17 @@ impl Cached {
     /// The fields of an answer that are kept. By the rules of RFC 9111 `Age` is one of them.
     fn kept_fields(&self, fields: &Fields, (age, is_bare): (i64, bool)) -> Fields {
         let mut kept = Fields::with_room_for(fields);
+        let keeps = keeps(fields, is_bare);
         let mut add = |field: &Field<'_>| {
             // The list that the field comes from has room for it.
             let _ = kept.push_checked(field);
         };
         match self.settings.rules {
-            Rules::Nginx => each_kept(fields, is_bare, |_| true, add),
+            Rules::Nginx => fields.iter().filter(keeps).for_each(|field| add(&field)),
             Rules::Rfc9111 => {
                 let control = Control::of(fields, self.settings.ignoring);
-                each_kept(fields, is_bare, |name| control.keeps(name), &mut add);
+                let keeps = |field: &Field<'_>| keeps(field) && control.keeps(field.name);
+                fields.iter().filter(keeps).for_each(|field| add(&field));
                 rfc9111::kept_age(&mut kept, age);
             }
         }
@@ -342,17 +342,15 @@ pub(crate) struct Keeping {
 /// An answer that is going to be kept, with its fields.
 type KeptAnswer<'a> = (Keeping, &'a Fields);
 
-/// Gives the fields of an answer that are kept: not those of the connection and of framing. A response to HEAD keeps the length
+/// Tells whether a field of an answer is kept: not those of the connection and of framing. A response to HEAD keeps the length
 /// that it says.
-fn each_kept(fields: &Fields, is_bare: bool, keeps: impl Fn(&[u8]) -> bool, mut add: impl FnMut(&Field<'_>)) {
+fn keeps(fields: &Fields, is_bare: bool) -> impl Fn(&Field<'_>) -> bool {
     let has_list = lists_fields(fields);
-    for field in fields.iter() {
-        let is_own = matches!(Kind::of(&field), Kind::Own | Kind::Upgrade);
+    move |field| {
+        let is_own = matches!(Kind::of(field), Kind::Own | Kind::Upgrade);
         let is_length = is_bare && field.known == KnownName::ContentLength;
-        let is_listed = has_list && is_listed(fields, &field);
-        if (!is_own || is_length) && !is_listed && keeps(field.name) {
-            add(&field);
-        }
+        let is_listed = has_list && is_listed(fields, field);
+        (!is_own || is_length) && !is_listed
     }
 }
 

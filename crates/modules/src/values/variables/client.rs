@@ -1,6 +1,6 @@
 //! The connection.
 
-use super::lists::{put, put_port, put_shown};
+use super::lists::{put, put_number, put_port};
 use super::request::put_seconds;
 use contract::{Exchange, Peer};
 use net::TcpInfo;
@@ -47,11 +47,11 @@ pub(super) fn https(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn connection(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(exchange.connection.serial, out)
+    put_number(exchange.connection.serial, out)
 }
 
 pub(super) fn connection_requests(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(exchange.connection.requests.get(), out)
+    put_number(exchange.connection.requests.get(), out)
 }
 
 pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -70,7 +70,7 @@ pub(super) fn tcpinfo(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> boo
         "rcv_space" => info.rcv_space,
         _ => return false,
     };
-    put_shown(value, out)
+    put_number(value, out)
 }
 
 /// `p` for a request that came before the response to the one before it was sent, else `.`.

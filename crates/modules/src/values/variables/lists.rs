@@ -1,7 +1,6 @@
 //! Looking up fields by the names that variables can have.
 
 use http::Fields;
-use std::io::Write;
 
 /// Appends the values of all fields whose name is `name` when its dashes are taken for underscores,
 /// joined by `separator`; `false` where there are none.
@@ -31,16 +30,21 @@ pub(super) fn put(value: impl AsRef<[u8]>, out: &mut Vec<u8>) -> bool {
 
 /// Appends a port, if there is one. Without one the value is empty.
 pub(super) fn put_port(port: Option<u16>, out: &mut Vec<u8>) -> bool {
-    if let Some(port) = port {
-        http::write_number(port.into(), 1, out);
-    }
+    port.is_none_or(|port| put_number(port, out))
+}
+
+/// Appends a number, and says that there is a value.
+pub(super) fn put_number(number: impl Into<u64>, out: &mut Vec<u8>) -> bool {
+    http::write_number(number.into(), 1, out);
     true
 }
 
-/// Appends a value as it is shown, and says that there is one.
-pub(super) fn put_shown(value: impl std::fmt::Display, out: &mut Vec<u8>) -> bool {
-    // Writing to memory does not fail.
-    write!(out, "{value}").is_ok()
+/// Appends seconds with three decimals, and says that there is a value.
+pub(super) fn put_thousandths((seconds, thousandths): (u64, u32), out: &mut Vec<u8>) -> bool {
+    http::write_number(seconds, 1, out);
+    out.push(b'.');
+    http::write_number(thousandths.into(), 3, out);
+    true
 }
 
 /// Appends a value that may be missing.

@@ -1,6 +1,6 @@
 //! What the client sent and what was made of it.
 
-use super::lists::{joined, put, put_port, put_shown, put_some};
+use super::lists::{joined, put, put_number, put_port, put_some, put_thousandths};
 use super::user;
 use crate::shared::files;
 use contract::{Exchange, Replaced, RequestBody};
@@ -143,12 +143,12 @@ pub(super) fn request_body_file(exchange: &Exchange, _: &str, out: &mut Vec<u8>)
     let Some(RequestBody::File { file, .. }) = &exchange.request.body else { return false };
     match exchange.attached::<FileName>() {
         Some(name) => put(name.path().as_os_str().as_bytes(), out),
-        None => put_shown(format_args!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()), out),
+        None => put(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()), out),
     }
 }
 
 pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(exchange.request.length, out)
+    put_number(exchange.request.length, out)
 }
 
 /// 16 random bytes, the same for each use in one exchange.
@@ -167,7 +167,7 @@ pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 
 /// Appends seconds with three decimals, cut and not rounded, and says that there is a value.
 pub(super) fn put_seconds(duration: Duration, out: &mut Vec<u8>) -> bool {
-    put_shown(format_args!("{}.{:03}", duration.as_secs(), duration.subsec_millis()), out)
+    put_thousandths((duration.as_secs(), duration.subsec_millis()), out)
 }
 
 /// A line that names no target has no URI; one of which nothing is left has an empty one.

@@ -1,6 +1,6 @@
 //! The server itself.
 
-use super::lists::{put, put_shown};
+use super::lists::{put, put_number, put_thousandths};
 use contract::Exchange;
 use journal::clock::{self, Time};
 
@@ -20,12 +20,12 @@ pub(super) fn nginx_version(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn pid(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(std::process::id(), out)
+    put_number(std::process::id(), out)
 }
 
 pub(super) fn msec(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let now = Time::now();
-    put_shown(format_args!("{}.{:03}", now.seconds, now.milliseconds), out)
+    put_thousandths((now.seconds.unsigned_abs(), now.milliseconds.into()), out)
 }
 
 pub(super) fn time_local(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
