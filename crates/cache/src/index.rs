@@ -1,9 +1,11 @@
 //! What a zone knows of its objects: by key, in the order in which they were last used.
 //!
-//! There may be millions of them, so that each takes few bytes, and no node is copied when there are more.
+//! There may be millions of them, so that each takes few bytes, and no node is copied when there are more. A look for a key
+//! that is not there reads no node: their memory is seldom in the processor's cache.
 
 use crate::key::Key;
 use crate::object::BLOCK;
+use hashbrown::HashTable;
 use http::hash::Keyed;
 
 /// The end of the list.
@@ -91,9 +93,9 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Index {
     nodes: Nodes,
-    chains: Chains,
-    /// How many objects there are.
-    len: usize,
+    /// The places of the nodes, by the hashes of their keys.
+    places: HashTable<u32>,
+    keyed: Keyed,
     newest: u32,
     oldest: u32,
     /// The first of the nodes that hold nothing.
@@ -138,49 +140,21 @@ struct Node {
     entry: Entry,
     newer: u32,
     older: u32,
-    /// The next one of its chain.
-    next: u32,
 }
 
-/// The first nodes of the chains that keys are looked for in: a power of two, or none. A table of keys would need much more
-/// memory, as it is half empty after it has grown.
-#[derive(Debug, Default)]
-struct Chains {
-    first: Vec<u32>,
-    keyed: Keyed,
-}
-
-/// How many chains there are at first.
-const CHAINS_MIN: usize = 16;
-
-impl Chains {
-    /// The place of the first node of the chain of a key.
-    fn first_mut(&mut self, key: &Key) -> Option<&mut u32> {
-        let chain = self.chain(key);
-        self.first.get_mut(chain)
-    }
-
-    fn first(&self, key: &Key) -> u32 {
-        self.first.get(self.chain(key)).copied().unwrap_or(NONE)
-    }
-
-    fn chain(&self, key: &Key) -> usize {
-        // Clients choose the keys. The hash has a secret.
-        let hash = usize::try_from(self.keyed.hash_digest(&key.0)).unwrap_or(usize::MAX);
-        hash & self.first.len().saturating_sub(1)
-    }
-}
+/// For how many objects there is room at first.
+const PLACES_MIN: usize = 16;
 
 impl Index {
     pub(crate) fn new() -> Index {
         let (newest, oldest, free) = (NONE, NONE, NONE);
-        let (nodes, chains) = (Nodes::default(), Chains::default());
-        Index { nodes, chains, len: 0, newest, oldest, free, disk_bytes: 0 }
+        let (nodes, places) = (Nodes::default(), HashTable::new());
+        Index { nodes, places, keyed: Keyed::default(), newest, oldest, free, disk_bytes: 0 }
     }
 
     /// How many objects there are.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.places.len()
     }
 
     /// How much of the disk all files take, in bytes.
@@ -218,7 +192,7 @@ impl Index {
     /// Adds a key of which nothing is known, as the newest.
     pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
         self.disk_bytes = self.disk_bytes.saturating_add(entry.disk_bytes());
-        let node = Node { key, entry, newer: NONE, older: NONE, next: NONE };
+        let node = Node { key, entry, newer: NONE, older: NONE };
         let at = self.free;
         let at = match self.nodes.get_mut(at) {
             Some(place) => {
@@ -228,20 +202,19 @@ impl Index {
             }
             None => self.nodes.push(node),
         };
-        self.len += 1;
-        self.link(at);
-        match self.len > self.chains.first.len() {
-            true => self.grow(),
-            false => self.chain(at),
+        if self.places.len() == self.places.capacity() {
+            self.make_room();
         }
+        self.link(at);
+        self.add_place(&key, at);
     }
 
     /// Forgets a key.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
-        let at = self.find(key)?;
-        self.unchain(at);
+        let Index { nodes, places, keyed, .. } = self;
+        let is_same = |&at: &u32| nodes.get(at).is_some_and(|node| node.key == *key);
+        let (at, _) = places.find_entry(hash(keyed, key), is_same).ok()?.remove();
         self.unlink(at);
-        self.len -= 1;
         let free = std::mem::replace(&mut self.free, at);
         let node = self.nodes.get_mut(at)?;
         node.older = free;
@@ -262,48 +235,26 @@ impl Index {
 
     /// The place of the node of a key.
     fn find(&self, key: &Key) -> Option<u32> {
-        let mut at = self.chains.first(key);
-        loop {
-            let node = self.nodes.get(at)?;
-            if node.key == *key {
-                return Some(at);
-            }
-            at = node.next;
-        }
+        let is_same = |&at: &u32| self.nodes.get(at).is_some_and(|node| node.key == *key);
+        self.places.find(hash(&self.keyed, key), is_same).copied()
     }
 
-    /// Adds a node to its chain.
-    fn chain(&mut self, at: u32) {
-        let Some(node) = self.nodes.get_mut(at) else { return };
-        if let Some(first) = self.chains.first_mut(&node.key) {
-            node.next = std::mem::replace(first, at);
-        }
+    fn add_place(&mut self, key: &Key, at: u32) {
+        let Index { nodes, places, keyed, .. } = self;
+        let rehash = |&at: &u32| nodes.get(at).map_or(0, |node| hash(keyed, &node.key));
+        places.insert_unique(hash(keyed, key), at, rehash);
     }
 
-    /// Removes a node from its chain.
-    fn unchain(&mut self, at: u32) {
-        let Some((key, next)) = self.nodes.get(at).map(|node| (node.key, node.next)) else { return };
-        let mut before = self.chains.first(&key);
-        if before == at {
-            self.chains.first_mut(&key).into_iter().for_each(|first| *first = next);
-            return;
+    /// Makes another table of places, with room for more of them. The nodes are read in the order of their last use, which
+    /// is that of their places in memory while no object is used again.
+    fn make_room(&mut self) {
+        let room = self.len() + (self.len() / 8).max(PLACES_MIN);
+        self.places = HashTable::with_capacity(room);
+        let mut at = self.oldest;
+        while let Some((key, newer)) = self.nodes.get(at).map(|node| (node.key, node.newer)) {
+            self.add_place(&key, at);
+            at = newer;
         }
-        while let Some(node) = self.nodes.get_mut(before) {
-            if node.next == at {
-                node.next = next;
-                return;
-            }
-            before = node.next;
-        }
-    }
-
-    /// Makes twice as many chains, and puts all nodes into them.
-    fn grow(&mut self) {
-        let count = (2 * self.chains.first.len()).max(CHAINS_MIN);
-        self.chains.first = Vec::new();
-        self.chains.first.resize(count, NONE);
-        // There were never more objects than now, so that all nodes are used. Their order in memory is the fastest one.
-        (0..u32::try_from(self.len).unwrap_or(NONE)).for_each(|at| self.chain(at));
     }
 
     fn link(&mut self, at: u32) {
@@ -330,6 +281,11 @@ impl Index {
             None => self.oldest = newer,
         }
     }
+}
+
+/// Clients choose the keys. The hash has a secret.
+fn hash(keyed: &Keyed, key: &Key) -> u64 {
+    keyed.hash_digest(&key.0)
 }
 
 #[cfg(test)]
@@ -368,15 +324,31 @@ mod tests {
     fn a_key_takes_less_memory_than_in_nginx() {
         const NGINX: usize = (1 << 20) / 8000;
         let mut index = Index::new();
-        // There have just become more chains when this many are there.
+        // The table of places has just become larger when this many are there.
         for number in 0..135_000_u128 {
             index.insert(Key(number.to_le_bytes()), Entry::new(0));
         }
         let nodes: usize = index.nodes.0.iter().map(|piece| piece.capacity() * size_of::<Node>()).sum();
-        let bytes = nodes + index.chains.first.capacity() * size_of::<u32>();
+        let bytes = nodes + index.places.allocation_size();
         assert!(bytes / index.len() <= NGINX / 2, "{} bytes", bytes / index.len());
         assert_eq!((index.nodes.0.len(), index.len()), (135_000_usize.div_ceil(PIECE), 135_000));
         assert!((0..135_000_u128).all(|number| index.get(&Key(number.to_le_bytes())).is_some()));
+    }
+
+    #[test]
+    fn keys_that_come_and_go_need_no_more_memory() {
+        let mut index = Index::new();
+        let key = |number: u128| Key(number.to_le_bytes());
+        (0..1000).for_each(|number| index.insert(key(number), Entry::new(0)));
+        let bytes = index.places.allocation_size();
+        for number in 1000..200_000 {
+            assert!(index.remove(&key(number - 1000)).is_some());
+            index.insert(key(number), Entry::new(0));
+            assert!(index.get(&key(number - 1000)).is_none() && index.get(&key(number - 999)).is_some());
+        }
+        assert_eq!((index.len(), index.nodes.0.iter().map(Vec::len).sum::<usize>()), (1000, 1000));
+        assert!(index.places.allocation_size() <= 2 * bytes);
+        assert!((199_000..200_000).all(|number| index.get(&key(number)).is_some()));
     }
 
     #[test]
