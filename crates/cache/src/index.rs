@@ -140,6 +140,8 @@ struct Node {
     entry: Entry,
     newer: u32,
     older: u32,
+    /// Where its place stands in the table of places.
+    bucket: u32,
 }
 
 /// For how many objects there is room at first.
@@ -192,7 +194,7 @@ impl Index {
     /// Adds a key of which nothing is known, as the newest.
     pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
         self.disk_bytes = self.disk_bytes.saturating_add(entry.disk_bytes());
-        let node = Node { key, entry, newer: NONE, older: NONE };
+        let node = Node { key, entry, newer: NONE, older: NONE, bucket: NONE };
         let at = self.free;
         let at = match self.nodes.get_mut(at) {
             Some(place) => {
@@ -206,21 +208,41 @@ impl Index {
             self.make_room();
         }
         self.link(at);
-        self.add_place(&key, at);
+        self.add_place(at);
     }
 
     /// Forgets a key.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
-        let Index { nodes, places, keyed, .. } = self;
-        let is_same = |&at: &u32| nodes.get(at).is_some_and(|node| node.key == *key);
-        let (at, _) = places.find_entry(hash(keyed, key), is_same).ok()?.remove();
+        self.find(key).and_then(|at| self.remove_at(at)).map(|(_, entry)| entry)
+    }
+
+    /// Forgets the key that was used longest ago, but none that `is_held` names. It looks at up to so many.
+    pub(crate) fn remove_oldest(
+        &mut self,
+        looks: usize,
+        is_held: impl Fn(&Key) -> bool,
+    ) -> Option<(Key, Entry)> {
+        let mut at = self.oldest;
+        for _ in 0..looks {
+            let node = self.nodes.get(at)?;
+            if !is_held(&node.key) {
+                return self.remove_at(at);
+            }
+            at = node.newer;
+        }
+        None
+    }
+
+    fn remove_at(&mut self, at: u32) -> Option<(Key, Entry)> {
+        // The bucket is known, so that no other memory of the table has to be read.
+        self.places.get_bucket_entry(self.nodes.get(at)?.bucket as usize).ok()?.remove();
         self.unlink(at);
         let free = std::mem::replace(&mut self.free, at);
         let node = self.nodes.get_mut(at)?;
         node.older = free;
         let entry = std::mem::replace(&mut node.entry, Entry::new(0));
         self.disk_bytes = self.disk_bytes.saturating_sub(entry.disk_bytes());
-        Some(entry)
+        Some((node.key, entry))
     }
 
     /// The objects, the one first that was used longest ago.
@@ -239,10 +261,17 @@ impl Index {
         self.places.find(hash(&self.keyed, key), is_same).copied()
     }
 
-    fn add_place(&mut self, key: &Key, at: u32) {
+    fn add_place(&mut self, at: u32) {
         let Index { nodes, places, keyed, .. } = self;
-        let rehash = |&at: &u32| nodes.get(at).map_or(0, |node| hash(keyed, &node.key));
-        places.insert_unique(hash(keyed, key), at, rehash);
+        let Some(key) = nodes.get(at).map(|node| node.key) else { return };
+        let rehash = |&at: &u32| {
+            debug_assert!(false, "no bucket may change: there has to be room");
+            nodes.get(at).map_or(0, |node| hash(keyed, &node.key))
+        };
+        let bucket = places.insert_unique(hash(keyed, &key), at, rehash).bucket_index();
+        if let Some(node) = nodes.get_mut(at) {
+            node.bucket = u32::try_from(bucket).unwrap_or(NONE);
+        }
     }
 
     /// Makes another table of places, with room for more of them. The nodes are read in the order of their last use, which
@@ -251,8 +280,8 @@ impl Index {
         let room = self.len() + (self.len() / 8).max(PLACES_MIN);
         self.places = HashTable::with_capacity(room);
         let mut at = self.oldest;
-        while let Some((key, newer)) = self.nodes.get(at).map(|node| (node.key, node.newer)) {
-            self.add_place(&key, at);
+        while let Some(newer) = self.nodes.get(at).map(|node| node.newer) {
+            self.add_place(at);
             at = newer;
         }
     }

@@ -506,23 +506,27 @@ impl State {
 
     /// Forgets the object that was used longest ago, but none that a request is getting anew.
     fn evict(&mut self) -> Option<Evicted> {
-        let State { index, fills, .. } = &*self;
-        let mut oldest = index.oldest_first().take(EVICTION_LOOKS).map(|(key, _)| *key);
-        let key = oldest.find(|key| !fills.contains_key(key))?;
-        drop(oldest);
-        let entry = self.forget(&key);
+        let State { index, fills, .. } = self;
+        let (key, entry) = index.remove_oldest(EVICTION_LOOKS, |key| fills.contains_key(key))?;
         self.evicted += 1;
-        Some(Evicted(entry.filter(|entry| entry.has_file).map(|_| key)))
+        let has_file = entry.has_file;
+        self.forget_ready(&key, entry);
+        Some(Evicted(has_file.then_some(key)))
     }
 
     /// Forgets a key.
     fn forget(&mut self, key: &Key) -> Option<Entry> {
-        let mut entry = self.index.remove(key)?;
+        let entry = self.index.remove(key)?;
+        self.forget_ready(key, entry);
+        Some(entry)
+    }
+
+    /// Forgets what is in memory of a key that had this entry in the index.
+    fn forget_ready(&mut self, key: &Key, mut entry: Entry) {
         entry.take_resident().into_iter().for_each(|at| self.leave(at, key));
         if entry.has_failure {
             self.failures.remove(key);
         }
-        Some(entry)
     }
 
     /// The key's object, if it is ready to be sent.

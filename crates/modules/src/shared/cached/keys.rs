@@ -1,4 +1,4 @@
-//! The keys of the texts that a thread met last: a text that comes again is neither copied nor digested.
+//! The keys of the texts that a thread met last with an object: a text that comes again is neither copied nor digested.
 
 use cache::Key;
 use contract::hash::Keyed;
@@ -13,45 +13,61 @@ const TEXTS: usize = 256;
 const TEXT_MAX: usize = 256;
 
 /// A text with its key.
-pub(super) type Named = (Rc<[u8]>, Key);
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) text: Rc<[u8]>,
+    pub(super) key: Key,
+    /// Whether the thread knows it.
+    pub(super) is_known: bool,
+}
 
 thread_local! {
     /// Each text has one place, which it shares with others.
     static KNOWN: RefCell<Vec<Option<Named>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The place of a text.
+fn place(text: &[u8]) -> usize {
+    let [place, ..] = Keyed::default().hash_one(text).to_le_bytes().map(usize::from);
+    place
+}
+
 /// A text with its key.
 pub(super) fn named(text: &[u8]) -> Named {
+    let find = |known: &Vec<Option<Named>>| {
+        let named = known.get(place(text))?.as_ref()?;
+        (*named.text == *text).then(|| named.clone())
+    };
+    let known = if text.len() <= TEXT_MAX { KNOWN.with_borrow(find) } else { None };
+    known.unwrap_or_else(|| Named { text: text.into(), key: Key::of(text), is_known: false })
+}
+
+/// Keeps a text with its key. Most texts of which there is no object do not come again.
+pub(super) fn know(text: &Rc<[u8]>, key: Key) {
     if text.len() > TEXT_MAX {
-        return (text.into(), Key::of(text));
+        return;
     }
     KNOWN.with_borrow_mut(|known| {
-        if known.is_empty() {
-            known.resize_with(TEXTS, || None);
-        }
-        let [place, ..] = Keyed::default().hash_one(text).to_le_bytes().map(usize::from);
-        match &known[place] {
-            Some((other, key)) if **other == *text => (Rc::clone(other), *key),
-            _ => {
-                let named = (text.into(), Key::of(text));
-                known[place].insert(named).clone()
-            }
-        }
-    })
+        known.resize_with(TEXTS, || None);
+        known[place(text)] = Some(Named { text: Rc::clone(text), key, is_known: true });
+    });
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TEXT_MAX, named};
+    use super::{TEXT_MAX, know, named};
     use cache::Key;
 
     #[test]
     fn each_text_has_its_key() {
         let texts: Vec<Vec<u8>> = (0..2000).map(|number| format!("/{number}").into_bytes()).collect();
         for text in texts.iter().chain(&texts).chain([&vec![b'x'; TEXT_MAX + 1], &Vec::new()]) {
-            for _ in 0..2 {
-                let (known, key) = named(text);
-                assert_eq!((&*known, key), (&**text, Key::of(text)));
+            for is_known in [false, text.len() <= TEXT_MAX] {
+                let named = named(text);
+                assert_eq!((&*named.text, named.key), (&**text, Key::of(text)));
+                // A text of the first round may still be known.
+                assert!(named.is_known || !is_known);
+                know(&named.text, named.key);
             }
         }
     }

@@ -99,6 +99,8 @@ pub(crate) struct Cached {
     store: Arc<Store>,
     /// The text of the key.
     text: Rc<[u8]>,
+    /// Whether the thread knows the text with its key.
+    is_known: Cell<bool>,
     main: Key,
     /// The key of the file: the main one, or that of a variant.
     key: Cell<Key>,
@@ -202,7 +204,8 @@ impl Cached {
         if removes == Removes::Nothing && !is_kept {
             return Ok(None);
         }
-        let Some((store, (text, main))) = find(settings, exchange, default_key)? else { return Ok(None) };
+        let Some((store, named)) = find(settings, exchange, default_key)? else { return Ok(None) };
+        let Named { text, key: main, is_known } = named;
         let fill = Updates::take(exchange, &text);
         let now = Time::now().seconds;
         let cached = Rc::new(Cached {
@@ -215,6 +218,7 @@ impl Cached {
             is_strict: Cell::new(false),
             store: Arc::clone(store),
             text,
+            is_known: Cell::new(is_known),
             main,
             key: Cell::new(main),
             found: Cell::new(Found::Miss),
@@ -475,6 +479,9 @@ impl Cached {
     /// Decides about an object that is there, if it is the one of the key and of no other one with the same digest.
     fn judge_key(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
         if *object.head.key == *self.text {
+            if !self.is_known.replace(true) {
+                keys::know(&self.text, self.main);
+            }
             return self.judge(exchange, object);
         }
         self.complain_of_file(exchange, "has md5 collision");
@@ -748,8 +755,8 @@ pub(crate) fn invalidate(
     let has_effect = rfc9111::is_unsafe(exchange.request.method) && (200..400).contains(&status.0);
     let Some(settings) = settings.filter(|_| has_effect) else { return };
     // A request without a key has nothing to remove; that was logged.
-    if let Ok(Some((store, (_, key)))) = find(settings, exchange, default_key) {
-        store.zone.purge(&key, Time::now().seconds);
+    if let Ok(Some((store, named))) = find(settings, exchange, default_key) {
+        store.zone.purge(&named.key, Time::now().seconds);
     }
 }
 
