@@ -106,7 +106,7 @@ pub struct Reading {
 
 /// What a look finds under the lock.
 enum Met {
-    /// What the request is told.
+    /// What the request gets.
     Told(Look),
     /// An object whose file has to be looked for.
     Unsure(Arc<Object>),

@@ -205,7 +205,7 @@ impl State {
     }
 }
 
-/// Gives back the memory behind the bytes, if that is more than a quarter of what they take.
+/// Gives back the memory after the bytes, if that is more than a quarter of what they take.
 fn fit(bytes: &mut Vec<u8>) {
     if bytes.capacity() > bytes.len() + bytes.len() / 4 {
         bytes.shrink_to_fit();
