@@ -131,10 +131,6 @@ pub struct Wire {
     pub chunked: bool,
     /// Whether it was decided what is answered.
     pub answered: bool,
-    /// Whether the head is to have no `Server` but one among its fields.
-    pub omits_server: bool,
-    /// The same for `Date`.
-    pub omits_date: bool,
     /// Whether the answer is another server's, which has judged the conditions of the request already.
     pub relayed: bool,
     /// Whether the content is read to its end although the client does not take it: it is kept for others.

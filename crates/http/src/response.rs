@@ -27,6 +27,10 @@ pub struct ResponseHead {
     /// Whether the content depends on the request's `Accept-Encoding`, which a `Vary` field then tells
     /// (RFC 9110, section 12.5.5).
     pub vary: bool,
+    /// Whether the server does not add its own `Server`.
+    pub omits_server: bool,
+    /// Whether the server does not add its own `Date`.
+    pub omits_date: bool,
     /// All other fields, in order.
     pub fields: Fields,
     /// Whether fields are to be sent after the content, which is chunked for it.
@@ -50,6 +54,8 @@ impl ResponseHead {
             location: None,
             accept_ranges: false,
             vary: false,
+            omits_server: false,
+            omits_date: false,
             fields: Fields::new(),
             expects_trailers: false,
             trailers: Fields::new(),
@@ -74,6 +80,8 @@ impl ResponseHead {
             location,
             accept_ranges,
             vary,
+            omits_server,
+            omits_date,
             fields,
             expects_trailers,
             trailers,
@@ -82,6 +90,7 @@ impl ResponseHead {
         (*status, *reason) = (to, None);
         (*content_type, *content_length, *last_modified, *etag) = (None, None, None, None);
         (*location, *accept_ranges, *vary) = (None, false, false);
+        (*omits_server, *omits_date) = (false, false);
         fields.clear();
         (*expects_trailers, *memo) = (false, None);
         trailers.clear();

@@ -38,6 +38,7 @@ fn answer(asked: &Asked) -> Reply {
         "star" => "Vary: *\r\n".to_owned(),
         "vary" => "Vary: X-Kind\r\n".to_owned(),
         "control" => format!("Cache-Control: {}\r\n", field(&text, "X-Control")),
+        "clock" => "Date: Tue, 02 Jan 2024 03:04:05 GMT\r\nServer: origin\r\nETag: \"x\"\r\n".to_owned(),
         "plain" => "Location: /elsewhere\r\nX-Name: value\r\n".to_owned(),
         _ => String::new(),
     };
@@ -105,6 +106,12 @@ fn site(origin: &Origin) -> Site {
                 proxy_pass http://127.0.0.1:ORIGIN;
                 proxy_cache_max_range_offset 10;
                 proxy_cache_bypass $arg_bypass;
+            }
+            location /passes/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_pass_header Date;
+                proxy_pass_header Server;
+                error_page 404 /named;
             }
             location /offset/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_max_range_offset 10; }
         }
@@ -239,6 +246,26 @@ fn heads_ranges_and_conditions() {
             "GET /dated\nIf-None-Match: \"x\"",
         ],
     );
+}
+
+/// A page in place of a response has the server's own `Date` and `Server`.
+#[test]
+fn pages_in_place_of_responses_whose_own_date_is_passed() {
+    let origin = Origin::start(answer);
+    // With `Connection: close`, because nginx closes the connection after 412 without announcing it.
+    let all = |names: &[&str]| -> Vec<String> {
+        let conditions = [
+            "",
+            "\nIf-Match: \"y\"",
+            "\nIf-Unmodified-Since: Tue, 02 Jan 2001 03:04:05 GMT",
+            "\nIf-None-Match: \"x\"",
+            "\nRange: bytes=900-",
+        ];
+        let ask = |name: &&str, condition: &&str| format!("GET /passes/{name}{condition}\nConnection: close");
+        names.iter().flat_map(|name| conditions.iter().map(move |condition| ask(name, condition))).collect()
+    };
+    let requests = all(&["fresh", "clock", "missing", "plain"]);
+    agree(&site(&origin), &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]

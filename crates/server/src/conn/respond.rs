@@ -83,8 +83,8 @@ pub(crate) fn response_fields(exchange: &mut Exchange) -> ResponseFields {
         false => "Fulmar",
     };
     ResponseFields {
-        date: (!exchange.wire.omits_date).then(|| clock::http_date(Time::now())),
-        server: (!exchange.wire.omits_server).then_some(server),
+        date: (!response.omits_date).then(|| clock::http_date(Time::now())),
+        server: (!response.omits_server).then_some(server),
     }
 }
 

@@ -55,8 +55,8 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
         }
     }
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
-    exchange.wire.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
-    exchange.wire.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
+    exchange.response.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
+    exchange.response.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
 }
 
 /// Passes a field on that says where the client should go (`proxy_redirect`).

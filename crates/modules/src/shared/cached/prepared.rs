@@ -42,7 +42,7 @@ impl Prepared {
             && exchange.response.fields.is_empty()
             && exchange.response.content_type.is_none()
             && exchange.wire.limit_rate.is_none()
-            && !(exchange.wire.omits_server || exchange.wire.omits_date)
+            && !(exchange.response.omits_server || exchange.response.omits_date)
             && Attempts::known(exchange).is_none()
     }
 
@@ -60,8 +60,8 @@ impl Prepared {
             etag: response.etag.clone(),
             last_modified: response.last_modified,
             accept_ranges: response.accept_ranges,
-            omits_server: exchange.wire.omits_server,
-            omits_date: exchange.wire.omits_date,
+            omits_server: response.omits_server,
+            omits_date: response.omits_date,
             fields: response.fields.clone(),
         }));
     }
@@ -80,9 +80,8 @@ impl Prepared {
             let _ = response.fields.push_checked(&field);
         }
         response.memo = Some(memo(self));
+        (response.omits_server, response.omits_date) = (self.omits_server, self.omits_date);
         exchange.wire.relayed = false;
-        exchange.wire.omits_server = self.omits_server;
-        exchange.wire.omits_date = self.omits_date;
     }
 }
 

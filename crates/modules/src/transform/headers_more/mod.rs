@@ -196,7 +196,7 @@ fn clear(exchange: &mut Exchange, name: &Name) {
     }
     let Name::Exact(exact) = name else { return };
     match &*exact.to_ascii_lowercase() {
-        "server" => exchange.wire.omits_server = true,
+        "server" => exchange.response.omits_server = true,
         "content-type" => response.content_type = None,
         "last-modified" => response.last_modified = None,
         "accept-ranges" => response.accept_ranges = false,
@@ -335,7 +335,7 @@ mod tests {
         assert!(
             response.etag.is_none() && response.last_modified.is_none() && response.content_type.is_none()
         );
-        assert!(exchange.wire.omits_server);
+        assert!(exchange.response.omits_server);
         let set = "more_set_headers 'Etag: \"b\"' 'Content-Type: a/b' 'Server: c' 'Last-Modified: soon';";
         let exchange = answered(set, 200);
         let response = &exchange.response;
