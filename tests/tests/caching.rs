@@ -704,6 +704,34 @@ fn parts_of_a_response_are_kept_one_by_one() {
     running.stop();
 }
 
+#[test]
+fn a_part_that_does_not_fit_is_not_kept() {
+    let replaced = |(bytes, after): Reply, from: &str, to: &str| -> Reply {
+        (String::from_utf8(bytes).unwrap().replace(from, to).into_bytes(), after)
+    };
+    let counter = Counter::start(move |asked, number| match number {
+        1 => replaced(ranged(asked, 15), "bytes 0-", "bytes 1-"),
+        3 => replaced(ranged(asked, 15), "\"x\"", "\"y\""),
+        _ => ranged(asked, 15),
+    });
+    let settings = "slice 10; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; proxy_cache_valid 206 1h;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    let ask = || {
+        let mut client = running.connect();
+        client.send(b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let response = client.response("GET");
+        (
+            response.filter(|response| response.broken.is_none()).map(|response| response.text()),
+            counter.count(),
+        )
+    };
+    assert_eq!(ask(), (None, 1), "the first part is another one");
+    assert_eq!(ask(), (None, 3), "the second part is of another content");
+    assert_eq!(ask(), (Some("abcdefghijklmno".to_owned()), 4));
+    assert_eq!(ask(), (Some("abcdefghijklmno".to_owned()), 4));
+    running.stop();
+}
+
 /// A response of this length.
 fn long(length: usize) -> Reply {
     let head = format!(

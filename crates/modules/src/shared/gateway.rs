@@ -5,6 +5,7 @@ use crate::shared::cached::prepared::Prepared;
 use crate::shared::cached::survey::Survey;
 use crate::shared::cached::{self, Cached, Next, Waited, purge};
 use crate::shared::store::Filing;
+use crate::transform::slice;
 use bytes::Bytes;
 use cache::{Object, ReadError, Rules, rfc9111};
 use conf::value::size_in_text;
@@ -398,7 +399,7 @@ impl<P: Protocol> Gateway<P> {
 fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>, is_buffered: bool) -> Option<Keeping> {
     let may_be_kept = cached.is_kept();
     // As in nginx: what is not buffered may be meant for one client, such as a stream of events.
-    if !is_buffered {
+    if !is_buffered || !slice::may_be_kept(exchange) {
         cached.release();
     }
     let keeping = cached.keep(exchange, answer);

@@ -92,18 +92,50 @@ struct First {
     size: u64,
 }
 
-/// Where the part starts that a request inside of the server is for; attached to the request that asks for the parts.
-struct Next(Cell<u64>);
+/// The part that a request inside of the server is for; attached to the request that asks for the parts.
+struct Next {
+    start: Cell<u64>,
+    size: u64,
+    /// The length of all parts together.
+    whole: u64,
+    etag: Option<Bytes>,
+}
+
+impl Next {
+    /// Checks that a response is the part that was requested.
+    fn check(&self, head: &ResponseHead) -> Result<Part, String> {
+        if head.status != Status::PARTIAL_CONTENT {
+            return Err(format!("unexpected status code {} in slice response", head.status.0));
+        }
+        let part = read_part(head, self.size, self.start.get())?;
+        match part.etag == self.etag && part.whole == self.whole {
+            true => Ok(part),
+            false => Err("etag mismatch in slice response".to_owned()),
+        }
+    }
+}
 
 /// Whether responses are requested in parts here.
 pub(crate) fn is_on(exchange: &Exchange) -> bool {
     exchange.scope.kept::<PartSize>().is_some()
 }
 
+/// Whether the response of an upstream server may be kept: one that is not the part which was requested ends the response
+/// to the client, and would end further ones.
+pub(crate) fn may_be_kept(exchange: &Exchange) -> bool {
+    let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return true };
+    let response = &exchange.response;
+    match exchange.attached::<Next>().filter(|_| exchange.subrequest) {
+        Some(next) => next.check(response).is_ok(),
+        None if response.status != Status::PARTIAL_CONTENT => true,
+        None => first(exchange, size).is_none_or(|start| read_part(response, size, start).is_ok()),
+    }
+}
+
 /// `$slice_range`
 pub(crate) fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return false };
-    let next = exchange.attached::<Next>().filter(|_| exchange.subrequest).map(|next| next.0.get());
+    let next = exchange.attached::<Next>().filter(|_| exchange.subrequest).map(|next| next.start.get());
     let start = match next.or_else(|| first(exchange, size)) {
         Some(start) => start,
         None if exchange.subrequest || exchange.wire.answered => return false,
@@ -162,12 +194,10 @@ impl Filter for Slices {
         response.accept_ranges = true;
         response.fields.remove("content-range");
         response.fields.remove("accept-ranges");
-        let next = Rc::new(Next(Cell::new(0)));
+        let next = Next { start: Cell::new(0), size: self.size, whole: part.whole, etag: part.etag };
+        let next = Rc::new(next);
         exchange.attach_shared(Rc::clone(&next));
         Body::Source(Box::new(Parts {
-            size: self.size,
-            whole: part.whole,
-            etag: part.etag,
             wanted: 0..part.whole,
             current: Some(Current { body, at: part.range.start, end: part.range.end }),
             next,
@@ -218,9 +248,6 @@ fn parse_content_range(value: &[u8]) -> Option<(u64, u64, Option<u64>)> {
 
 /// The content of all parts.
 struct Parts {
-    size: u64,
-    whole: u64,
-    etag: Option<Bytes>,
     /// What is still to be sent.
     wanted: Range<u64>,
     current: Option<Current>,
@@ -251,7 +278,7 @@ impl Parts {
 
     /// The request for the part that has the next byte.
     fn request(&self, exchange: &Exchange) -> Work {
-        self.next.0.set(self.wanted.start / self.size * self.size);
+        self.next.start.set(self.wanted.start / self.next.size * self.next.size);
         let request = &exchange.request;
         Work::Subrequest(Subrequest {
             args: request.args.clone(),
@@ -260,18 +287,6 @@ impl Parts {
             repeats: true,
             ..Subrequest::get(request.path.clone(), Content::Streamed)
         })
-    }
-
-    /// Checks that a response is the part that was requested.
-    fn check(&self, head: &ResponseHead) -> Result<Part, String> {
-        if head.status != Status::PARTIAL_CONTENT {
-            return Err(format!("unexpected status code {} in slice response", head.status.0));
-        }
-        let part = read_part(head, self.size, self.next.0.get())?;
-        match part.etag == self.etag && part.whole == self.whole {
-            true => Ok(part),
-            false => Err("etag mismatch in slice response".to_owned()),
-        }
     }
 }
 
@@ -323,7 +338,7 @@ impl Source for Parts {
     fn resume(&mut self, outcome: Outcome) {
         match (&mut self.current, outcome) {
             (Some(Current { body: Body::Source(source), .. }), outcome) => source.resume(outcome),
-            (None, Outcome::Streamed(answer)) => match self.check(&answer.head) {
+            (None, Outcome::Streamed(answer)) => match self.next.check(&answer.head) {
                 Ok(part) => {
                     let Range { start, end } = part.range;
                     self.current = Some(Current { body: answer.body, at: start, end });
