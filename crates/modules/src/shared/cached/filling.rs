@@ -130,7 +130,7 @@ impl Filling {
     }
 
     /// Whether the requests that read what is not in the file have no room for more. The task is woken when they have.
-    fn is_behind(&self, turn: &mut Turn<'_, '_>) -> bool {
+    fn lacks_room(&self, turn: &mut Turn<'_, '_>) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.poll_room(turn.cx).is_pending())
     }
 
@@ -153,7 +153,7 @@ impl Source for Filling {
                 Some(Err(())) => return Pull::Failed,
                 None => {}
             }
-            if self.is_behind(turn) {
+            if self.lacks_room(turn) {
                 return Pull::Pending { lasts: true };
             }
             let pulled = self.source.pull(turn);
@@ -181,7 +181,7 @@ impl Source for Filling {
                 return self.source.read_ahead(turn);
             }
             let is_full = self.writer.is_none() && self.in_memory >= self.buffers;
-            if is_full || self.is_behind(turn) {
+            if is_full || self.lacks_room(turn) {
                 return;
             }
             let pulled = self.source.pull(turn);
