@@ -467,13 +467,21 @@ fn requests_purge_by_method_and_client() {
          location /refused { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_purge BAN from 10.0.0.0/8; }
          location /off { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_purge off; }",
     );
-    let running = counter.site(&text).start(Server::Fulmar);
+    let site = counter.site(&text);
+    let running = site.start(Server::Fulmar);
     let ask = |method: &str, target: &str| {
         let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         running.ask_bytes(request.as_bytes()).last().status
     };
     for target in ["/a", "/on", "/refused", "/off", "/news/1", "/news/2", "/new"] {
         assert_eq!((kept(&running, target).0, kept(&running, target).0), ("MISS".into(), "HIT".into()));
+    }
+    for target in ["/a", "/news/*"] {
+        let mut command = std::process::Command::new(Server::Fulmar.path());
+        command.arg("explain").arg("-c").arg(site.prefix().join("fulmar.conf")).args(["-X", "PURGE"]);
+        let output = command.arg(format!("http://{}{target}", running.address())).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("answer       200 OK"), "an explanation removes nothing: {text}");
     }
     assert_eq!((ask("PURGE", "/a"), ask("PURGE", "/a"), ask("PURGE", "/on")), (200, 404, 200));
     assert_eq!((kept(&running, "/a").0, kept(&running, "/on").0), ("MISS".into(), "MISS".into()));

@@ -98,7 +98,7 @@ impl Handler for Control {
                     (true, false) => Action::Remove,
                 };
                 let zones = chosen.into_iter().map(|(_, zone)| zone).collect();
-                Survey::start(zones, selection.unwrap_or(Selection::All), action)
+                Survey::start(exchange, zones, selection.unwrap_or(Selection::All), action)
             }
         }
     }

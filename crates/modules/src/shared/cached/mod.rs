@@ -466,7 +466,9 @@ impl Cached {
                 complain("is damaged, or of another format, and is removed");
             }
         }
-        self.store.zone.discard(&self.key.get());
+        if !survey::is_explained(exchange) {
+            self.store.zone.discard(&self.key.get());
+        }
         Next::Ask
     }
 

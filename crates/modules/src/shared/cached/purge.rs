@@ -1,9 +1,9 @@
 //! Requests that remove a kept response (`proxy_cache_purge`).
 
-use super::survey::{Action, Survey};
+use super::survey::{Action, Survey, is_explained};
 use cache::{Key, Selection, Zone};
 use conf::Diagnostic;
-use contract::{Body, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
+use contract::{Body, Event, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
 use http::Status;
 use journal::clock::Time;
 use std::sync::Arc;
@@ -45,12 +45,21 @@ impl Handler for Removal {
 /// Removes the response with this key; all responses whose key starts with it if it ends with `*`. The client gets the
 /// status, or 404 if there was no such response.
 pub(super) fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status) -> Step {
+    exchange.tell(|| Event::new("cache", "removes what is kept for this key").with("key", key));
     match key.strip_suffix(b"*") {
         Some(start) if !start.is_empty() => {
             exchange.attach_own(Pending(status));
-            Survey::start(vec![Arc::clone(zone)], Selection::Prefix(start.into()), Action::Remove)
+            let selection = Selection::Prefix(start.into());
+            Survey::start(exchange, vec![Arc::clone(zone)], selection, Action::Remove)
         }
-        _ => answer(exchange, zone.purge(&Key::of(key), Time::now().seconds), status),
+        _ => {
+            let key = Key::of(key);
+            let is_kept = match is_explained(exchange) {
+                true => matches!(zone.read_head(&key), Ok(Some(_))),
+                false => zone.purge(&key, Time::now().seconds),
+            };
+            answer(exchange, is_kept, status)
+        }
     }
 }
 

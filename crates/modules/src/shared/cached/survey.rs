@@ -1,7 +1,7 @@
 //! Work on the files of zones that a request asks for: a list, or a removal.
 
 use cache::{Key, Object, Selection, Walk, Zone};
-use contract::{Step, Work};
+use contract::{Exchange, Step, Work};
 use http::escape;
 use journal::clock::Time;
 use std::sync::Arc;
@@ -30,18 +30,24 @@ pub(crate) struct Survey {
     list: Vec<u8>,
     count: usize,
     now: i64,
+    /// Whether the request is only explained: then nothing is changed.
+    is_dry: bool,
 }
 
 impl Survey {
     /// Begins, with the last of these zones.
-    pub(crate) fn start(zones: Vec<Arc<Zone>>, selection: Selection, action: Action) -> Step {
-        let now = Time::now().seconds;
-        zones
-            .iter()
-            .filter(|_| action != Action::List)
-            .for_each(|zone| note_removal(zone, action, &selection, now));
+    pub(crate) fn start(
+        exchange: &Exchange,
+        zones: Vec<Arc<Zone>>,
+        selection: Selection,
+        action: Action,
+    ) -> Step {
+        let (now, is_dry) = (Time::now().seconds, is_explained(exchange));
+        if action != Action::List && !is_dry {
+            zones.iter().for_each(|zone| note_removal(zone, action, &selection, now));
+        }
         let walks = zones.iter().map(Walk::new).collect();
-        Box::new(Survey { walks, selection, action, list: Vec::new(), count: 0, now }).step()
+        Box::new(Survey { walks, selection, action, list: Vec::new(), count: 0, now, is_dry }).step()
     }
 
     /// Goes on in another thread. The outcome is the survey again.
@@ -86,6 +92,7 @@ impl Survey {
                 self.list(&object);
                 true
             }
+            _ if self.is_dry => true,
             Action::Remove => zone.discard(key),
             Action::Outdate => zone.outdate(key, &object, self.now).is_ok(),
         };
@@ -115,6 +122,11 @@ impl Survey {
             Action::Outdate => format!("{{\"outdated\":{}}}", self.count).into(),
         }
     }
+}
+
+/// Whether a request is only explained.
+pub(super) fn is_explained(exchange: &Exchange) -> bool {
+    exchange.connection.events.is_some()
 }
 
 /// Makes sure that responses which are on their way are not kept if they may be among those that are removed.
