@@ -1,6 +1,8 @@
 //! A WordPress behind Fulmar: installed, logged in to, written with and read, by the forms and calls that a browser
 //! sends; once by an nginx configuration, once by the `.htaccess` file that WordPress writes.
 
+mod caching;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -54,41 +56,6 @@ const HTACCESS: &str = r"
     }
 ";
 
-/// Pages for visitors are kept; a plugin removes what a change makes wrong.
-const CACHED: &str = r"
-    include mime.types;
-    fastcgi_cache_path %%LOGS%%/cache levels=1:2 keys_zone=pages:1m;
-    map $http_cookie $is_known {
-        default 0;
-        ~(wordpress_logged_in|wp-postpass|comment_author)_ 1;
-    }
-    server {
-        listen 127.0.0.1:%%PORT_1%%;
-        location = /cache { cache_api; }
-    }
-    server {
-        listen 127.0.0.1:%%PORT%%;
-        root SOURCES;
-        index index.php;
-        add_header X-Cache $upstream_cache_status;
-
-        location / { try_files $uri $uri/ /index.php?$args; }
-        location ~ \.php$ {
-            include fastcgi_params;
-            fastcgi_param DATABASE cached;
-            fastcgi_param FULMAR_CACHE http://127.0.0.1:%%PORT_1%%/cache;
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-            fastcgi_pass unix:SOCKET;
-            fastcgi_cache pages;
-            fastcgi_cache_key $scheme://$http_host$request_uri;
-            fastcgi_cache_valid 200 301 404 1h;
-            fastcgi_cache_bypass $is_known;
-            fastcgi_no_cache $is_known;
-            fastcgi_cache_lock on;
-        }
-    }
-";
-
 /// What a user knows.
 const USER: &str = "editor";
 const PASSWORD: &str = "correct horse battery staple";
@@ -129,56 +96,6 @@ fn site(configuration: &str, sources: &Path, php: &Php) -> Site {
         .beside("mime.types", include_str!("../stock/debian/mime.types"))
 }
 
-/// The plugin of the manual.
-fn plugin() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/caching.md");
-    let text = fs::read_to_string(page).unwrap();
-    between(&text, "```php\n", "```").expect("the plugin").to_owned()
-}
-
-#[test]
-fn pages_are_kept_until_a_plugin_says_that_they_changed() {
-    if !have_php() || !have_mariadb() || !have_wordpress() {
-        return;
-    }
-    let directory = TempDir::with_prefix("wordpress-").unwrap();
-    let mariadb = MariaDb::start(directory.path(), &["cached"]);
-    let php = Php::start(directory.path());
-    let sources = directory.path().join("sources");
-    fs::create_dir(&sources).unwrap();
-    place(&sources, &mariadb);
-    fs::write(sources.join("wp-content/mu-plugins/fulmar.php"), plugin()).unwrap();
-    let running = site(CACHED, &sources, &php).start(Server::Fulmar);
-    let mut editor = Browser::new(running.address());
-    install(&mut editor);
-    log_in(&mut editor);
-    choose_permalinks(&mut editor);
-    let page = editor.get("/wp-admin/post-new.php").text();
-    let nonce = between(&page, "createNonceMiddleware( \"", "\"").expect("a nonce in the editor").to_owned();
-    let image = upload(&mut editor, &nonce);
-    let post = publish(&mut editor, &nonce, &image);
-    let mut visitor = Browser::new(running.address());
-    let mut see = |path: &str, text: &str| {
-        let page = visitor.get(path);
-        assert!(page.status == 200 && page.text().contains(text), "{path}: {page}");
-        page.field("X-Cache").unwrap_or_default().to_owned()
-    };
-    let pages = ["/", &post, "/hello-world/", "/feed/"];
-    pages.iter().for_each(|path| drop(see(path, "A site of birds")));
-    assert_eq!(pages.map(|path| see(path, "A site of birds")), ["HIT"; 4]);
-    assert_eq!(editor.get(&post).field("X-Cache"), Some("BYPASS"), "an editor sees what there is now");
-    let found = editor.get("/wp-json/wp/v2/posts?slug=fulmars-glide").text();
-    let number = between(&found, "\"id\":", ",").expect("the number of the post").to_owned();
-    let body = br#"{"title":"Fulmars soar","content":"<!-- wp:paragraph --><p>No beats.</p><!-- /wp:paragraph -->"}"#;
-    let sent = Sent { fields: &[("X-WP-Nonce", &nonce)], content_type: "application/json", body };
-    let answer = editor.request("POST", &format!("/wp-json/wp/v2/posts/{number}?_locale=user"), &sent);
-    assert_eq!(answer.status, 200, "{answer}");
-    assert_eq!((see(&post, "No beats."), see("/", "Fulmars soar")), ("MISS".into(), "MISS".into()));
-    assert_eq!(see("/hello-world/", "A site of birds"), "HIT", "other pages stay");
-    assert_eq!((see(&post, "No beats."), see("/feed/", "Fulmars soar")), ("HIT".into(), "MISS".into()));
-    running.stop();
-}
-
 /// From the first visit of a site that is not set up yet to a post that a visitor reads.
 fn use_wordpress(running: &Running) {
     let mut editor = Browser::new(running.address());
@@ -188,7 +105,7 @@ fn use_wordpress(running: &Running) {
     let page = editor.get("/wp-admin/post-new.php").text();
     let nonce = between(&page, "createNonceMiddleware( \"", "\"").expect("a nonce in the editor").to_owned();
     let image = upload(&mut editor, &nonce);
-    let post = publish(&mut editor, &nonce, &image);
+    let post = publish(&mut editor, &nonce, &image.path);
     read(&mut Browser::new(running.address()), &post, &image);
 }
 
@@ -258,11 +175,11 @@ struct Image {
     content: Vec<u8>,
 }
 
-/// Publishes a post as the editor of posts does; gives its path.
-fn publish(browser: &mut Browser, nonce: &str, image: &Image) -> String {
+/// Publishes a post with an image as the editor of posts does; gives its path.
+fn publish(browser: &mut Browser, nonce: &str, image: &str) -> String {
     let body = format!(
         r#"{{"title":"Fulmars glide","content":"<!-- wp:paragraph --><p>Stiff wings, <img src=\"{}\"> few beats.</p><!-- /wp:paragraph -->","status":"publish"}}"#,
-        image.path
+        image
     );
     let sent =
         Sent { fields: &[("X-WP-Nonce", nonce)], content_type: "application/json", body: body.as_bytes() };
