@@ -17,12 +17,23 @@
 //! which parts it has to be (see `binary::nginx_with`).
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 use crate::client::Client;
 use crate::origin::{After, Origin, raw};
 use crate::request;
 use crate::response::Response;
 use crate::site::{Running, Site};
+
+/// The first block in this language of a section of a page in `docs`.
+pub fn block_of_page(page: &str, heading: &str, language: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
+    let text = fs::read_to_string(path).expect("the page");
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).expect("the section");
+    let (_, block) = section.split_once(&format!("```{language}\n")).expect("the block");
+    block.split_once("```").expect("its end").0.to_owned()
+}
 
 /// All examples of one file.
 #[derive(Debug, Default, PartialEq, Eq)]

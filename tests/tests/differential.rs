@@ -27,6 +27,7 @@ mod listings;
 mod locations;
 mod logs;
 mod methods;
+mod microcaching;
 mod mutated;
 mod proxied;
 mod ranges;

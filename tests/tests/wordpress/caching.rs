@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tests::binary::{Nginx, Server, nginx_with};
 use tests::browser::{Browser, Sent, between};
+use tests::manual::block_of_page;
 use tests::mariadb::{MariaDb, have_mariadb};
 use tests::php::{Php, have_php};
 use tests::response::Response;
@@ -15,12 +16,8 @@ use tests::wordpress::{have_wordpress, place};
 
 use super::{choose_permalinks, install, log_in, publish, site};
 
-/// A block of the manual's page about caches, after this heading.
-fn written(heading: &str, language: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/caching.md");
-    let text = fs::read_to_string(page).unwrap();
-    let (_, section) = text.split_once(&format!("\n## {heading}\n")).expect("the section");
-    between(section, &format!("```{language}\n"), "```").expect("the block").to_owned()
+fn written(language: &str) -> String {
+    block_of_page("caching.md", "WordPress", language)
 }
 
 /// The configuration of the manual, with the paths and ports of a test.
@@ -39,14 +36,14 @@ fn configuration(database: &str) -> String {
     ];
     changes
         .iter()
-        .fold(written("WordPress", "nginx"), |text, (from, to)| {
+        .fold(written("nginx"), |text, (from, to)| {
             assert!(text.contains(from), "docs/caching.md: {from}");
             text.replace(from, to)
         })
         .replace("DATABASE_NAME", database)
 }
 
-/// The programs behind a site.
+/// The programs of a site.
 struct Stage {
     directory: TempDir,
     mariadb: MariaDb,
@@ -118,7 +115,7 @@ fn pages_are_kept_until_a_plugin_says_that_they_changed() {
         return;
     }
     let stage = Stage::start(&["cached"]);
-    let sources = stage.sources(&written("WordPress", "php"));
+    let sources = stage.sources(&written("php"));
     let running = stage.site(&configuration("cached"), &sources).start(Server::Fulmar);
     let mut editor = Editor::begin(&running);
     let post = editor.post.clone();
