@@ -243,7 +243,7 @@ apache2-bin|/usr/sbin/apache2|.htaccess files as Apache reads them
 php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
 mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
-nodejs|node|a Node.js application behind Fulmar
+nodejs|node|a Node.js application with Fulmar in front
 uwsgi-core uwsgi-plugin-python3|/usr/lib/uwsgi/plugins/python3_plugin.so|uwsgi with Python
 python3-django|/usr/lib/python3/dist-packages/django/__init__.py|Django with uwsgi
 memcached|memcached|memcached as an upstream

@@ -173,7 +173,7 @@ fn a_request_gives_up_waiting_and_keeps_nothing() {
 }
 
 #[test]
-fn stale_responses_are_updated_behind_the_client() {
+fn stale_responses_are_updated_after_they_are_sent() {
     let counter = Counter::start(numbered);
     let settings = "proxy_cache_use_stale updating error; proxy_cache_background_update on; proxy_ignore_headers Cache-Control;
                     proxy_cache_valid 1s;";

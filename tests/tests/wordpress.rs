@@ -1,4 +1,4 @@
-//! A WordPress behind Fulmar: installed, logged in to, written with and read, by the forms and calls that a browser
+//! A WordPress that Fulmar serves: installed, logged in to, written with and read, by the forms and calls that a browser
 //! sends; once by an nginx configuration, once by the `.htaccess` file that WordPress writes.
 
 mod caching;
