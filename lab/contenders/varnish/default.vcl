@@ -5,3 +5,5 @@ backend default {
     .host = "127.0.0.1";
     .port = "{{backend_port}}";
 }
+
+{{passing}}

@@ -10,3 +10,5 @@ sub vcl_backend_response {
     set beresp.do_gzip = false;
     set beresp.do_gunzip = false;
 }
+
+{{passing}}
