@@ -320,7 +320,7 @@ impl<P: Protocol> Gateway<P> {
     fn invalidate(&self, exchange: &Exchange, conversation: &mut Conversation<P::Dialogue>) {
         if conversation.answered().is_ok() {
             let (status, cache) = (P::head(&mut conversation.dialogue).0, self.0.settings().cache.as_ref());
-            cached::invalidate(cache, exchange, status, |out| self.0.write_key(exchange, out));
+            purge::invalidate(cache, exchange, status, |out| self.0.write_key(exchange, out));
         }
     }
 

@@ -19,7 +19,7 @@ use cache::rfc9111::{self, Use, Wish};
 use cache::{
     Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
 };
-use contract::{Content, Event, Exchange, Step, Subrequest, Template, Work};
+use contract::{Content, Event, Exchange, Subrequest, Template, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
@@ -263,11 +263,6 @@ impl Cached {
             false => self.look(exchange),
         };
         self.tell(exchange, next)
-    }
-
-    /// Removes what is kept for the request, and answers with this status.
-    pub(crate) fn remove(&self, exchange: &mut Exchange, status: Status) -> Step {
-        purge::remove(exchange, &self.store.zone, &self.text, status)
     }
 
     /// Goes on after waiting for another request.
@@ -744,22 +739,6 @@ fn wish(settings: &CacheSettings, exchange: &Exchange, is_update: bool) -> Wish 
     let mut wish = Wish::of(&exchange.request.head.fields);
     wish.only_if_cached &= !is_update;
     wish
-}
-
-/// Removes what is kept for the URI of a request that may have changed it (RFC 9111, section 4.4).
-pub(crate) fn invalidate(
-    settings: Option<&Arc<CacheSettings>>,
-    exchange: &Exchange,
-    status: Status,
-    default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
-) {
-    let settings = settings.filter(|settings| settings.rules == Rules::Rfc9111);
-    let has_effect = rfc9111::is_unsafe(exchange.request.method) && (200..400).contains(&status.0);
-    let Some(settings) = settings.filter(|_| has_effect) else { return };
-    // A request without a key has nothing to remove; that was logged.
-    if let Ok(Some((store, named))) = find(settings, exchange, default_key) {
-        store.zone.purge(&named.key, Time::now().seconds);
-    }
 }
 
 /// Whether a key names the part of a content that the request is for.

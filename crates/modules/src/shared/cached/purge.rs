@@ -1,13 +1,14 @@
-//! Requests that remove a kept response (`proxy_cache_purge`).
+//! Requests that remove a kept response: by `proxy_cache_purge`, and by an unsafe method.
 
 use super::survey::{Action, Survey, is_explained};
-use cache::{Key, Selection, Zone};
+use super::{Cached, Found, find};
+use cache::{Key, Rules, Selection, Zone, rfc9111};
 use conf::Diagnostic;
 use contract::{Body, Event, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
 use http::Status;
 use journal::clock::Time;
 use std::sync::Arc;
-use upstream::{Options, Store, purged_key};
+use upstream::{CacheSettings, Options, Store, purged_key};
 
 /// Adds the handler of a location with `proxy_cache_purge ZONE KEY`.
 pub(crate) fn compile(
@@ -42,9 +43,17 @@ impl Handler for Removal {
     }
 }
 
+impl Cached {
+    /// Removes what is kept for the request, and answers with this status. Nothing is looked for.
+    pub(crate) fn remove(&self, exchange: &mut Exchange, status: Status) -> Step {
+        self.found.set(Found::Unasked);
+        remove(exchange, &self.store.zone, &self.text, status)
+    }
+}
+
 /// Removes the response with this key; all responses whose key starts with it if it ends with `*`. The client gets the
 /// status, or 404 if there was no such response.
-pub(super) fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status) -> Step {
+fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status) -> Step {
     exchange.tell(|| Event::new("cache", "removes what is kept for this key").with("key", key));
     match key.strip_suffix(b"*") {
         Some(start) if !start.is_empty() => {
@@ -91,3 +100,19 @@ fn answer(exchange: &mut Exchange, is_removed: bool, status: Status) -> Step {
 }
 
 const REMOVED: &str = "removed\n";
+
+/// Removes what is kept for the URI of a request that may have changed it (RFC 9111, section 4.4).
+pub(crate) fn invalidate(
+    settings: Option<&Arc<CacheSettings>>,
+    exchange: &Exchange,
+    status: Status,
+    default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
+) {
+    let settings = settings.filter(|settings| settings.rules == Rules::Rfc9111);
+    let has_effect = rfc9111::is_unsafe(exchange.request.method) && (200..400).contains(&status.0);
+    let Some(settings) = settings.filter(|_| has_effect) else { return };
+    // A request without a key has nothing to remove; that was logged.
+    if let Ok(Some((store, named))) = find(settings, exchange, default_key) {
+        store.zone.purge(&named.key, Time::now().seconds);
+    }
+}
