@@ -43,7 +43,9 @@ fn a_response_gets_its_file_when_it_is_requested_again() {
     assert_eq!(kept(&running, "/b").0, "MISS");
     let zones = api(&running, "GET", "");
     assert!(
-        zones.contains("\"zone\":\"two\",\"responses\":2,\"disk_bytes\":4096,\"responses_in_memory\":2,"),
+        zones.contains(
+            "\"zone\":\"two\",\"responses_on_disk\":1,\"disk_bytes\":4096,\"responses_in_memory\":2,"
+        ),
         "{zones}"
     );
     assert_eq!((counter.count(), count_files(&running)), (2, 1));

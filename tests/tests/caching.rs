@@ -824,7 +824,7 @@ fn responses_are_listed_and_removed_over_http() {
         (0..3).for_each(|_| drop(kept(&running, target)));
     }
     let (_, zones) = ask("GET", "");
-    assert!(zones.contains("\"zone\":\"one\",\"responses\":3,"), "{zones}");
+    assert!(zones.contains("\"zone\":\"one\",\"responses_on_disk\":3,"), "{zones}");
     assert!(zones.contains("\"responses_in_memory\":3,"), "{zones}");
     let (_, list) = ask("GET", "list&tag=a");
     assert!(list.contains("/a\",\"status\":200,\"bytes\":8,") && !list.contains("/b\""), "{list}");
@@ -899,9 +899,15 @@ fn requests_are_counted_by_what_became_of_them() {
         "fulmar_cache_objects{zone=\"one\",tier=\"disk\"} 1",
         "fulmar_cache_objects{zone=\"one\",tier=\"memory\"} 1",
         "fulmar_cache_size_bytes{zone=\"one\",tier=\"disk\"} 4096",
+        "fulmar_cache_evictions_total{zone=\"one\"} 0",
     ] {
         assert!(metrics.lines().any(|other| other == line), "{line} is not in\n{metrics}");
     }
+    let has_age = || {
+        drop(kept(&running, "/a"));
+        !get(&running, "/metrics").text().contains("fulmar_cache_age_seconds_total{zone=\"one\"} 0\n")
+    };
+    assert!(wait::until(LIMIT, has_age), "a response that was kept a second ago has an age");
     running.stop();
 }
 

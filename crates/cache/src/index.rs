@@ -101,6 +101,8 @@ pub(crate) struct Index {
     /// The first of the nodes that hold nothing.
     free: u32,
     disk_bytes: u64,
+    /// How many keys have a file. Others were only requested, or their object is in memory.
+    files: usize,
 }
 
 /// Nodes in pieces of memory that stay where they are.
@@ -151,7 +153,7 @@ impl Index {
     pub(crate) fn new() -> Index {
         let (newest, oldest, free) = (NONE, NONE, NONE);
         let (nodes, places) = (Nodes::default(), HashTable::new());
-        Index { nodes, places, keyed: Keyed::default(), newest, oldest, free, disk_bytes: 0 }
+        Index { nodes, places, keyed: Keyed::default(), newest, oldest, free, disk_bytes: 0, files: 0 }
     }
 
     /// How many objects there are.
@@ -162,6 +164,11 @@ impl Index {
     /// How much of the disk all files take, in bytes.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.disk_bytes
+    }
+
+    /// How many files there are.
+    pub(crate) fn files(&self) -> usize {
+        self.files
     }
 
     /// What is known of a key.
@@ -187,13 +194,14 @@ impl Index {
         let entry = &mut self.nodes.get_mut(at)?.entry;
         let before = entry.disk_bytes();
         let result = change(entry);
-        self.disk_bytes = self.disk_bytes.saturating_sub(before).saturating_add(entry.disk_bytes());
+        let after = entry.disk_bytes();
+        self.account(before, after);
         Some(result)
     }
 
     /// Adds a key of which nothing is known, as the newest.
     pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
-        self.disk_bytes = self.disk_bytes.saturating_add(entry.disk_bytes());
+        self.account(0, entry.disk_bytes());
         let node = Node { key, entry, newer: NONE, older: NONE, bucket: NONE };
         let at = self.free;
         let at = match self.nodes.get_mut(at) {
@@ -241,8 +249,16 @@ impl Index {
         let node = self.nodes.get_mut(at)?;
         node.older = free;
         let entry = std::mem::replace(&mut node.entry, Entry::new(0));
-        self.disk_bytes = self.disk_bytes.saturating_sub(entry.disk_bytes());
-        Some((node.key, entry))
+        let key = node.key;
+        self.account(entry.disk_bytes(), 0);
+        Some((key, entry))
+    }
+
+    /// Counts a file that took so much of the disk, and takes so much now.
+    fn account(&mut self, before: u64, after: u64) {
+        self.disk_bytes = self.disk_bytes.saturating_sub(before).saturating_add(after);
+        self.files =
+            self.files.saturating_sub(usize::from(before > 0)).saturating_add(usize::from(after > 0));
     }
 
     /// The objects, the one first that was used longest ago.
@@ -344,6 +360,9 @@ mod tests {
         index.remove(&key(3));
         index.insert(key(4), Entry::new(0));
         assert_eq!((order(&index), index.disk_bytes(), index.len()), (vec![2, 1, 4], 3 * BLOCK, 3));
+        assert_eq!(index.files(), 2, "the key 4 has no file");
+        index.touch(&key(1), |entry| entry.set_disk_bytes(0));
+        assert_eq!(index.files(), 1);
         assert_eq!(index.nodes.0[0].len(), 3, "the place of the removed one is used again");
         assert!(index.touch(&key(3), |_| ()).is_none() && index.remove(&key(3)).is_none());
     }

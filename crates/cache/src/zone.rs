@@ -39,6 +39,8 @@ pub struct Zone {
     is_cold: AtomicBool,
     /// The number of requests for each result.
     counts: [AtomicU64; RESULTS],
+    /// How old the kept responses were that were sent, together, in seconds.
+    ages_s: AtomicU64,
     /// Whether there was a request, and how many removals there were: what each request asks for without the lock.
     has_begun: AtomicBool,
     removed: AtomicU64,
@@ -117,8 +119,10 @@ enum Met {
 /// How much a zone holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many objects the index knows.
+    /// How many keys the index knows. Some of them were only requested.
     pub objects: usize,
+    /// How many objects have a file.
+    pub files: usize,
     /// How much of the disk the files take, in bytes.
     pub disk_bytes: u64,
     /// How many objects are ready to be sent.
@@ -127,6 +131,8 @@ pub struct Totals {
     pub memory_bytes: usize,
     /// How many objects were removed so far because nothing used them or there was no room.
     pub evicted: u64,
+    /// How old the kept responses were that were sent so far, together, in seconds.
+    pub ages_s: u64,
 }
 
 /// How often an object is asked for until it is made ready for further requests: once to be kept, and twice after that.
@@ -157,6 +163,7 @@ impl Zone {
             root: Mutex::new(None),
             is_cold: AtomicBool::new(true),
             counts: Default::default(),
+            ages_s: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
             removed: AtomicU64::new(0),
         }
@@ -183,10 +190,13 @@ impl Zone {
         self.is_cold.store(false, Ordering::Relaxed);
     }
 
-    /// Counts a request with this result.
-    pub fn count(&self, result: usize) {
+    /// Counts a request with this result, and the age of the response in seconds if it was kept.
+    pub fn count(&self, result: usize, age_s: Option<u64>) {
         if let Some(count) = self.counts.get(result) {
             count.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(age_s) = age_s.filter(|age_s| *age_s > 0) {
+            self.ages_s.fetch_add(age_s, Ordering::Relaxed);
         }
     }
 
@@ -199,8 +209,16 @@ impl Zone {
     pub fn totals(&self) -> Totals {
         let state = self.lock();
         let (memory_bytes, ready_objects) = state.residents.totals();
-        let (objects, disk_bytes) = (state.index.len(), state.index.disk_bytes());
-        Totals { objects, disk_bytes, ready_objects, memory_bytes, evicted: state.evicted }
+        let (objects, files, disk_bytes) = (state.index.len(), state.index.files(), state.index.disk_bytes());
+        Totals {
+            objects,
+            files,
+            disk_bytes,
+            ready_objects,
+            memory_bytes,
+            evicted: state.evicted,
+            ages_s: self.ages_s.load(Ordering::Relaxed),
+        }
     }
 
     /// Looks for a key on behalf of a request.

@@ -1,6 +1,6 @@
 //! Lists and removes the responses of caches over HTTP, for applications that change their content.
 //!
-//! `GET` answers with the zones and their sizes, as JSON. With `list` and a zone it lists up to 1,000 responses.
+//! `GET` answers with the zones and their sizes, as JSON; a response may be both on disk and in memory. With `list` and a zone it lists up to 1,000 responses.
 //! `DELETE` removes responses, and answers with their number. The query selects them: `zone=NAME` (without it, all
 //! zones), and one of `key=TEXT` (a response with all of its variants), `prefix=TEXT`, `host=NAME`, `tag=NAME` (a
 //! word of the response's header `Surrogate-Key` or `xkey`) or `all`. With `soft`, responses stay but are marked as
@@ -174,11 +174,11 @@ impl Query {
 fn totals(zones: &[(Box<str>, Arc<Zone>)]) -> Vec<u8> {
     let mut text = b"{\"zones\":[".to_vec();
     for (at, (name, zone)) in zones.iter().enumerate() {
-        let Totals { objects, disk_bytes, ready_objects, memory_bytes, evicted } = zone.totals();
+        let Totals { files, disk_bytes, ready_objects, memory_bytes, evicted, .. } = zone.totals();
         text.extend_from_slice(if at > 0 { b",{\"zone\":\"" } else { b"{\"zone\":\"" });
         escape::json(name.as_bytes(), &mut text);
         let rest = format!(
-            "\",\"responses\":{objects},\"disk_bytes\":{disk_bytes},\"responses_in_memory\":{ready_objects},\
+            "\",\"responses_on_disk\":{files},\"disk_bytes\":{disk_bytes},\"responses_in_memory\":{ready_objects},\
              \"memory_bytes\":{memory_bytes},\"evicted\":{evicted}}}"
         );
         text.extend_from_slice(rest.as_bytes());

@@ -147,6 +147,12 @@ impl Collector for Caches {
             let labels = [("zone", &**zone)];
             family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&totals.evicted, None)?;
         }
+        let (name, help) = ("cache_age", "How old the kept responses were that were sent, together");
+        let mut family = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
+        for (zone, totals, _) in &self.0 {
+            let labels = [("zone", &**zone)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&totals.ages_s, None)?;
+        }
         let mut gauge = |name, help, unit: Option<&Unit>, tiers: &dyn Fn(&Totals) -> [u64; 2]| {
             let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
             for (zone, totals, _) in &self.0 {
@@ -159,9 +165,9 @@ impl Collector for Caches {
         };
         gauge(
             "cache_objects",
-            "Responses that are kept; those in memory are on the disk, too",
+            "Responses that are kept in files, and those that are kept in memory; many are in both",
             None,
-            &|totals| [totals.objects as u64, totals.ready_objects as u64],
+            &|totals| [totals.files as u64, totals.ready_objects as u64],
         )?;
         gauge("cache_size", "How much room they take", Some(&Unit::Bytes), &|totals| {
             [totals.disk_bytes, totals.memory_bytes as u64]

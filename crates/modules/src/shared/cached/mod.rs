@@ -621,7 +621,8 @@ impl Cached {
     /// Counts what happened to the request; the head of this object is sent, or an answer of the upstream server.
     pub(crate) fn count(&self, head: Option<&Head>) {
         self.valid_until.set(head.map(|head| head.freshness.valid_until));
-        self.store.zone.count(self.found.get() as usize);
+        let age_s = head.map(|head| self.asked.saturating_sub(head.date).max(0).unsigned_abs());
+        self.store.zone.count(self.found.get() as usize, age_s);
     }
 
     /// Counts a request that this object is sent to, with a head that was made before.
