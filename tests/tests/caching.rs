@@ -740,6 +740,34 @@ fn a_part_that_does_not_fit_is_not_kept() {
     running.stop();
 }
 
+/// nginx requests the whole content for an update in the background, and keeps it with another key.
+#[test]
+fn each_stale_part_is_updated_in_the_background() {
+    let ranges = Arc::<Mutex<Vec<String>>>::default();
+    let asked_for = Arc::clone(&ranges);
+    let counter = Counter::start(move |asked, number| {
+        let (bytes, after) = ranged(asked, 25);
+        let text = String::from_utf8(bytes).unwrap();
+        let expires = if number <= 3 { "@1" } else { "600" };
+        let range = text.lines().find_map(|line| line.strip_prefix("Content-Range: bytes ")).unwrap();
+        asked_for.lock().unwrap().push(range.to_owned());
+        (text.replace("ETag", &format!("X-Accel-Expires: {expires}\r\nETag")).into_bytes(), after)
+    });
+    let settings = "slice 10; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; proxy_cache_valid 206 1h;
+        proxy_cache_use_stale updating; proxy_cache_background_update on;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    let whole: String = ('a'..='y').collect();
+    assert_eq!(kept(&running, "/a"), pair("MISS", &whole));
+    assert_eq!(kept(&running, "/a"), pair("STALE", &whole));
+    wait::until(Duration::from_secs(10), || counter.count() >= 6);
+    wait::pause(Duration::from_millis(100));
+    assert_eq!(kept(&running, "/a"), pair("HIT", &whole));
+    running.stop();
+    let mut ranges = ranges.lock().unwrap().clone();
+    ranges.sort();
+    assert_eq!(ranges, ["0-9/25", "0-9/25", "10-19/25", "10-19/25", "20-24/25", "20-24/25"]);
+}
+
 /// A response of this length.
 fn long(length: usize) -> Reply {
     let head = format!(

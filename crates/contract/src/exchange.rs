@@ -145,6 +145,9 @@ pub struct Wire {
     pub limit_rate: Option<u64>,
 }
 
+/// Where the part of the content starts that a request is for, in bytes, as long as that is known.
+pub struct PartStart(pub Option<u64>);
+
 /// Whether a page took the place of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
@@ -335,10 +338,10 @@ impl Exchange {
         Exchange { kept: Rc::clone(self.kept()).into(), subrequest: true, ..inner }
     }
 
-    /// Makes this a repetition of a request: it counts as the same one, in the same location.
+    /// Makes this a repetition of a request: it counts as the same one, in the same location, and is for the same part.
     pub fn repeat(&mut self, other: &Exchange) {
-        self.internal = other.internal;
-        self.valid_location = other.valid_location;
+        _ = last::<PartStart>(&other.own.borrow()).map(|part| self.attach_own_shared(part));
+        (self.internal, self.valid_location) = (other.internal, other.valid_location);
         self.uri_behind_alias = other.uri_behind_alias;
         *self.captured.get_mut() = other.captured.borrow().clone();
     }

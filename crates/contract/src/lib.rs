@@ -46,7 +46,7 @@ pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
 pub use encryption::{PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
 pub use event::{Event, Events};
-pub use exchange::{Exchange, Replaced, Request, RequestBody, RequestLog, Streaming, Wire};
+pub use exchange::{Exchange, PartStart, Replaced, Request, RequestBody, RequestLog, Streaming, Wire};
 pub use filter::Filter;
 pub use http::hash;
 pub use identity::Identity;

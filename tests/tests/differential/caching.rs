@@ -87,10 +87,11 @@ fn site(origin: &Origin) -> Site {
             location /intercepts/ {
                 proxy_pass http://127.0.0.1:ORIGIN;
                 proxy_intercept_errors on;
+                proxy_cache_bypass $http_x_bypass;
                 error_page 404 = /named;
             }
             location = /named { internal; return 200 "named\n"; }
-            location /refused/ { proxy_pass http://127.0.0.1:1; proxy_cache_valid 502 1h; }
+            location /refused/ { proxy_pass http://127.0.0.1:1; proxy_cache_valid 502 1h; proxy_cache_bypass $http_x_bypass; }
             location /sets/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_set_header Range $http_range; }
             location /whole/ { proxy_pass http://127.0.0.1:ORIGIN; max_ranges 0; }
             location /timeless/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_valid 301 1h; }
@@ -242,6 +243,10 @@ fn heads_ranges_and_conditions() {
             "GET /offset/fresh?3",
             "GET /both/fresh?bypass=1\nRange: bytes=12-",
             "GET /both/fresh?bypass=1\nRange: bytes=12-",
+            "GET /refused/b\nX-Bypass: 1",
+            "GET /refused/b",
+            "GET /intercepts/missing\nX-Bypass: 1",
+            "GET /intercepts/missing",
             "GET /dated\nIf-None-Match: \"x\"",
             "GET /dated\nIf-None-Match: \"x\"",
         ],

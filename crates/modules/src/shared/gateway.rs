@@ -399,7 +399,7 @@ impl<P: Protocol> Gateway<P> {
 fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>, is_buffered: bool) -> Option<Keeping> {
     let may_be_kept = cached.is_kept();
     // As in nginx: what is not buffered may be meant for one client, such as a stream of events.
-    if !is_buffered || !slice::may_be_kept(exchange) {
+    if !is_buffered || !slice::may_be_kept(exchange, cached.is_update) {
         cached.release();
     }
     let keeping = cached.keep(exchange, answer);

@@ -51,8 +51,8 @@ use crate::shared::cached::answer::cut_here;
 use bytes::Bytes;
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Body, Content, Directive, Exchange, Filter, Module, Outcome, Piece, Pull, ScopeBuilder, Source,
-    Subrequest, Turn, Variable, View, Work,
+    Body, Content, Directive, Exchange, Filter, Module, Outcome, PartStart, Piece, Pull, ScopeBuilder,
+    Source, Subrequest, Turn, Variable, View, Work,
 };
 use http::{ResponseHead, Status};
 use journal::Level;
@@ -85,8 +85,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 /// The size of the parts in a scope, in bytes.
 struct PartSize(u64);
 
-/// Where the first part of a response starts, with the size of the parts; attached to the request once it was computed. A
-/// request that gets the part anew after the client has it finds it, too.
+/// Where the first part of a response starts, with the size of the parts; attached to the request once it was computed.
 struct First {
     start: u64,
     size: u64,
@@ -121,32 +120,51 @@ pub(crate) fn is_on(exchange: &Exchange) -> bool {
 }
 
 /// Whether the response of an upstream server may be kept: one that is not the part which was requested ends the response
-/// to the client, and would end further ones.
-pub(crate) fn may_be_kept(exchange: &Exchange) -> bool {
+/// to the client, and would end further ones. An update may bring a part of another content.
+pub(crate) fn may_be_kept(exchange: &Exchange, is_update: bool) -> bool {
     let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return true };
     let response = &exchange.response;
-    match exchange.attached::<Next>().filter(|_| exchange.subrequest) {
+    match exchange.attached::<Next>().filter(|_| exchange.subrequest && !is_update) {
         Some(next) => next.check(response).is_ok(),
         None if response.status != Status::PARTIAL_CONTENT => true,
-        None => first(exchange, size).is_none_or(|start| read_part(response, size, start).is_ok()),
+        None => part_start(exchange, size).is_none_or(|start| read_part(response, size, start).is_ok()),
     }
 }
 
 /// `$slice_range`
 pub(crate) fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return false };
-    let next = exchange.attached::<Next>().filter(|_| exchange.subrequest).map(|next| next.start.get());
-    let start = match next.or_else(|| first(exchange, size)) {
+    let start = match part_start(exchange, size) {
         Some(start) => start,
         None if exchange.subrequest || exchange.wire.answered => return false,
         None => {
             let start = first_byte(exchange) / size * size;
             exchange.attach(First { start, size });
+            keep_start(exchange, start);
             start
         }
     };
     out.extend_from_slice(format!("bytes={start}-{}", start.saturating_add(size - 1)).as_bytes());
     true
+}
+
+/// Where the part starts that a request is for, if that is known.
+fn part_start(exchange: &Exchange, size: u64) -> Option<u64> {
+    if !exchange.subrequest {
+        return first(exchange, size);
+    }
+    // By the time of an update in the background, the client's request may be for another part.
+    let known = exchange.attached::<PartStart>().and_then(|start| start.0);
+    known.or_else(|| {
+        let start = exchange.attached::<Next>()?.start.get();
+        keep_start(exchange, start);
+        Some(start)
+    })
+}
+
+/// Keeps where the part starts that a request is for, also for its repetitions.
+fn keep_start(exchange: &Exchange, start: u64) {
+    exchange.attach_own(PartStart(Some(start)));
 }
 
 /// Where the first part starts, if that was computed for parts of this size.
@@ -185,6 +203,8 @@ impl Filter for Slices {
             }
         };
         cut_here(exchange);
+        // The requests for the other parts repeat this one, and are for their own part.
+        exchange.attach_own(PartStart(None));
         // The parts that are still to come are requested only for a client that takes them.
         exchange.wire.outlasts = false;
         let response = &mut exchange.response;

@@ -136,7 +136,7 @@ pub(crate) struct Cached {
     /// Whether nothing may be sent in place of the upstream server's answer.
     is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
-    is_update: bool,
+    pub(crate) is_update: bool,
     /// Until when other requests are waited for.
     waits_until: Cell<Option<Instant>>,
     gave_up: Cell<bool>,
@@ -638,13 +638,13 @@ impl Cached {
         sent.as_ref().map(|object| look(&object.head.fields))
     }
 
-    /// Keeps a failure of the upstream server, if the configuration gives it a time.
+    /// Keeps a failure of the upstream server, if the configuration gives it a time, and the request does not bypass the cache.
     pub(crate) fn note_failure(&self, status: Status, freshness: Option<Freshness>) {
         let left = match freshness {
             Some(freshness) => Some(freshness.valid_until.saturating_sub(Time::now().seconds)),
             None => self.settings.valid.of(status),
         };
-        if let Some(left) = left.filter(|_| self.stores.get()) {
+        if let Some(left) = left.filter(|_| self.stores.get() && self.found.get() != Found::Bypass) {
             let until = uptime_s().saturating_add(left);
             self.store.zone.note_failure(&self.key.get(), (status, until), self.expires(uptime_s()));
         }
