@@ -93,3 +93,13 @@ fn mistakes() {
         agree_on_mistake(&Site::new(&format!("proxy_bind {wrong};")));
     }
 }
+
+/// nginx's workers keep a capability for it, with which they can send from any address.
+#[test]
+fn transparent_is_rejected_with_a_hint() {
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; proxy_bind $remote_addr transparent; }");
+    let said = site.test(Server::Fulmar).expect_err("a refusal");
+    for part in ["\"transparent\" is not supported", "from a header"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
