@@ -41,6 +41,8 @@ struct Seen {
     age: Option<i64>,
     /// The field `X-Name`.
     name: Option<String>,
+    /// Whether there is the field `Proxy-Authenticate`.
+    is_for_proxy: bool,
 }
 
 const GET: (&str, &str) = ("GET", "");
@@ -90,6 +92,27 @@ const CASES: &[Case] = &[
         &[(299, "Cache-Control: max-age=600, must-understand")],
         &[GET, GET],
         is_asked_again,
+    ),
+    case(
+        ("3", "MUST NOT"),
+        "keep the response to a request with an unknown method",
+        &[FRESH],
+        &[("BREW", "Content-Length: 0"), ("BREW", "Content-Length: 0"), GET],
+        |seen| seen[1].from != 1 && seen[2].from != 1,
+    ),
+    case(
+        ("3.1", "MUST"),
+        "keep headers that it does not know",
+        &[(200, "Cache-Control: max-age=600\r\nX-Name: a")],
+        &[GET, GET],
+        |seen| is_kept(seen) && seen[1].name.as_deref() == Some("a"),
+    ),
+    case(
+        ("3.1", "MUST NOT"),
+        "keep headers that are for a proxy, such as `Proxy-Authenticate`",
+        &[(200, "Cache-Control: max-age=600\r\nProxy-Authenticate: Basic")],
+        &[GET, GET],
+        |seen| seen[1].from == 2 || !seen[1].is_for_proxy,
     ),
     case(
         ("3.1", "MUST NOT"),
@@ -162,6 +185,13 @@ const CASES: &[Case] = &[
         is_asked_again,
     ),
     case(
+        ("4.1", "MUST NOT"),
+        "use it if only one of the two requests has this header",
+        &[(200, "Cache-Control: max-age=600\r\nVary: X-Kind")],
+        &[GET, ("GET", "X-Kind: a")],
+        is_asked_again,
+    ),
+    case(
         ("4.1", "MAY"),
         "keep several responses that differ in such a header",
         &[(200, "Cache-Control: max-age=600\r\nVary: X-Kind")],
@@ -181,6 +211,13 @@ const CASES: &[Case] = &[
         &[(200, "Cache-Control: s-maxage=600, max-age=0")],
         &[GET, GET],
         is_kept,
+    ),
+    case(
+        ("4.2.2", "MUST NOT"),
+        "guess a lifetime if the response states one",
+        &[(200, "Expires: Tue, 02 Jan 2024 03:04:05 GMT\r\nLast-Modified: Tue, 02 Jan 2001 03:04:05 GMT")],
+        &[GET, GET],
+        is_asked_again,
     ),
     case(
         ("4.2.3", "MUST"),
@@ -218,11 +255,45 @@ const CASES: &[Case] = &[
         |seen| seen[1].status >= 500,
     ),
     case(
+        ("4.3.1", "MUST"),
+        "send the `ETag` of the response, if it asks whether the response has changed",
+        &[
+            (
+                200,
+                "Cache-Control: max-age=1\r\nAge: 9\r\nETag: \"a\"\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT",
+            ),
+            (200, "Cache-Control: max-age=600\r\nX-Name: CONDITION"),
+        ],
+        &[GET, GET],
+        |seen| seen[1].name.as_deref() != Some("date"),
+    ),
+    case(
         ("4.3.2", "SHOULD"),
         "answer conditional requests itself",
         &[(200, "Cache-Control: max-age=600\r\nETag: \"a\"")],
         &[GET, ("GET", "If-None-Match: \"a\"")],
         |seen| seen[1].status == 304,
+    ),
+    case(
+        ("4.3.3", "MUST"),
+        "use the whole response if the upstream server sends one in place of 304",
+        &[
+            (200, "Cache-Control: max-age=1\r\nAge: 9\r\nETag: \"a\""),
+            (200, "Cache-Control: max-age=600\r\nETag: \"b\""),
+        ],
+        &[GET, GET, GET],
+        |seen| seen[2].from == seen[1].from,
+    ),
+    case(
+        ("4.3.4", "MUST NOT"),
+        "update the kept response by a 304 with another strong `ETag`",
+        &[
+            (200, "Cache-Control: max-age=1\r\nAge: 9\r\nETag: \"a\"\r\nX-Name: old"),
+            (304, "Cache-Control: max-age=600\r\nETag: \"b\"\r\nX-Name: new"),
+            (200, "Cache-Control: max-age=600\r\nETag: \"b\"\r\nX-Name: new"),
+        ],
+        &[GET, GET, GET],
+        |seen| !seen[1..].iter().any(|one| one.from == 1 && one.name.as_deref() == Some("new")),
     ),
     case(
         ("4.3.5", "SHOULD"),
@@ -278,6 +349,13 @@ const CASES: &[Case] = &[
         &[FRESH, (500, "X-A: b")],
         &[GET, ("POST", "Content-Length: 0"), GET],
         |seen| seen[2].from == 1,
+    ),
+    case(
+        ("5.2", "–"),
+        "read the names of directives in upper and lower case",
+        &[(200, "Cache-Control: Max-Age=600, No-Store")],
+        &[GET, GET],
+        is_asked_again,
     ),
     case(
         ("5.2.1.1", "MAY"),
@@ -336,6 +414,13 @@ const CASES: &[Case] = &[
         |seen| seen[1].from == 2 || seen[1].name.is_none(),
     ),
     case(
+        ("5.2.3", "MUST"),
+        "ignore directives that it does not know, whatever their value is",
+        &[(200, "Cache-Control: community=\"UCI, no-store\", max-age=600")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
         ("5.3", "MUST"),
         "treat an invalid `Expires` as a time in the past",
         &[(200, "Expires: 0")],
@@ -346,6 +431,13 @@ const CASES: &[Case] = &[
         ("5.3", "MUST"),
         "ignore `Expires` if there is `max-age`",
         &[(200, "Expires: 0\r\nCache-Control: max-age=600")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("5.3", "MUST"),
+        "ignore `Expires` if there is `s-maxage`",
+        &[(200, "Expires: 0\r\nCache-Control: s-maxage=600")],
         &[GET, GET],
         is_kept,
     ),
@@ -403,6 +495,15 @@ fn origin() -> Origin {
         let length =
             if status == 304 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let body = if asked.text.starts_with(b"HEAD ") { String::new() } else { body };
+        let has = |name: &str| {
+            String::from_utf8_lossy(&asked.text).to_ascii_lowercase().contains(&format!("\r\n{name}:"))
+        };
+        let condition = match (has("if-none-match"), has("if-modified-since")) {
+            (true, _) => "etag",
+            (_, true) => "date",
+            _ => "none",
+        };
+        let fields = fields.replace("CONDITION", condition);
         let reply = format!("HTTP/1.1 {status} Said\r\n{fields}\r\n{length}\r\n{body}");
         let is_listed = fields.contains("Connection:");
         raw(&reply, if is_listed { After::Close } else { After::Keep })
@@ -439,6 +540,7 @@ fn results(address: SocketAddr, name: &str) -> Vec<bool> {
             from: text.strip_prefix("from ").and_then(|number| number.parse().ok()).unwrap_or(0),
             age: response.field("Age").and_then(|age| age.parse().ok()),
             name: response.field("X-Name").map(str::to_owned),
+            is_for_proxy: response.field("Proxy-Authenticate").is_some(),
         }
     };
     let holds = |(number, case): (usize, &Case)| {

@@ -299,6 +299,12 @@ pub fn describes(said: &Fields, kept: &Head) -> bool {
     is_same("etag") && is_same("last-modified") && length.is_none_or(|length| length == Some(kept.length))
 }
 
+/// Whether a 304 with these fields is about a kept response: if the 304 has a strong `ETag`, it must be that of the response
+/// (RFC 9111, section 4.3.4).
+pub fn selects(said: &Fields, kept: &Head) -> bool {
+    !has_strong_tag(said) || said.get("etag") == kept.fields.get("etag")
+}
+
 /// What the field `Age` says; 0 if it is not there or wrong. Of several the first one counts.
 fn age_field(fields: &Fields) -> i64 {
     let first = fields.get("age").and_then(|value| value.split(|&byte| byte == b',').next());

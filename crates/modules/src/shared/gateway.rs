@@ -313,7 +313,10 @@ impl<P: Protocol> Gateway<P> {
             return Some(stale);
         }
         let object = cached.still_valid(status)?;
-        Some(cached.refresh(exchange, object, fields))
+        match cached.removes_other(&object, fields) {
+            true => Some(object),
+            false => Some(cached.refresh(exchange, object, fields)),
+        }
     }
 
     /// Removes what is kept of a URI if an answer says that a request has changed it.

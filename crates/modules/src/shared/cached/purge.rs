@@ -2,10 +2,10 @@
 
 use super::survey::{Action, Survey, is_explained};
 use super::{Cached, Found, find};
-use cache::{Key, Rules, Selection, Zone, rfc9111};
+use cache::{Key, Object, Rules, Selection, Zone, rfc9111};
 use conf::Diagnostic;
 use contract::{Body, Event, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
-use http::Status;
+use http::{Fields, Status};
 use journal::clock::Time;
 use std::sync::Arc;
 use upstream::{CacheSettings, Options, Store, purged_key};
@@ -48,6 +48,17 @@ impl Cached {
     pub(crate) fn remove(&self, exchange: &mut Exchange, status: Status) -> Step {
         self.found.set(Found::Unasked);
         remove(exchange, &self.store.zone, &self.text, status)
+    }
+
+    /// Removes what is kept if an answer 304 is about another response, and tells whether it is. The next request gets the
+    /// whole response.
+    pub(crate) fn removes_other(&self, object: &Object, said: &Fields) -> bool {
+        let is_other = self.settings.rules == Rules::Rfc9111 && !rfc9111::selects(said, &object.head);
+        if is_other {
+            self.store.zone.discard(&self.key.get());
+            self.release();
+        }
+        is_other
     }
 }
 
