@@ -145,7 +145,7 @@ configurations: install ## Made-up configurations on Fulmar and nginx, 25 reques
 	CONFIGURATIONS=$${CONFIGURATIONS:-400} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::generated -- --nocapture
 
-cache-pairs: install ## Made-up configurations of caches on Fulmar and nginx, 24 requests to each one after the other (CACHES, CACHE_SEED).
+cache-pairs: install ## Made-up configurations of caches on Fulmar and nginx, 24 requests to each one after the other (CACHES, CACHE_SEED; NGINX_BINARY with slices).
 	cargo build --release --package fulmar
 	CACHES=$${CACHES:-500} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::generated_caches -- --nocapture
