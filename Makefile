@@ -111,8 +111,9 @@ go-clients: compiler ## Go's clients of HTTP/2 and gRPC, and its gRPC server, th
 	cargo build --package fulmar
 	cargo test --quiet --package tests go_clients -- --ignored --nocapture
 
-cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache and Varnish (needs varnishd).
+cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache, Varnish and HAProxy (needs the last two).
 	@command -v varnishd > /dev/null || { echo "Varnish is not installed (Debian's package varnish)" >&2; exit 1; }
+	@command -v haproxy > /dev/null || { echo "HAProxy is not installed (Debian's package haproxy)" >&2; exit 1; }
 	cargo build --package fulmar
 	cargo test --quiet --package tests cache_rules -- --include-ignored --nocapture
 

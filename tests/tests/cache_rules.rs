@@ -1,4 +1,4 @@
-//! What caches must do by RFC 9111, RFC 9213 and RFC 5861: Fulmar by both sets of rules, nginx, Apache and Varnish.
+//! What caches must do by RFC 9111, RFC 9213 and RFC 5861: Fulmar by both sets of rules, nginx, Apache, Varnish and HAProxy.
 
 use std::collections::HashMap;
 use std::fs;
@@ -567,38 +567,73 @@ fn apache(origin: &Origin) -> (Site, Apache) {
     (site, apache)
 }
 
-/// A started Varnish, ended when dropped.
-struct Varnish {
+/// Another cache, ended when dropped.
+struct Peer {
     child: Child,
     address: SocketAddr,
     _directory: TempDir,
 }
 
-impl Varnish {
-    fn start(origin: &Origin) -> Varnish {
-        let directory = TempDir::with_prefix("varnish-").unwrap();
+impl Peer {
+    fn varnish(origin: &Origin) -> Peer {
+        Peer::start("varnishd", |directory, address| {
+            let (address, origin) = (address.to_string(), origin.address().to_string());
+            let directory = directory.display().to_string();
+            ["-F", "-n", &directory, "-a", &address, "-b", &origin, "-s", "malloc,16m"]
+                .map(str::to_owned)
+                .into()
+        })
+    }
+
+    /// HAProxy with its largest lifetime for responses without one, and with `Vary`.
+    fn haproxy(origin: &Origin) -> Peer {
+        Peer::start("haproxy", |directory, address| {
+            let file = directory.join("haproxy.cfg");
+            let text = format!(
+                "defaults
+                     mode http
+                     timeout connect 5s
+                     timeout client 30s
+                     timeout server 30s
+                 cache kept
+                     total-max-size 16
+                     max-age 3600
+                     process-vary on
+                 listen all
+                     bind {address}
+                     http-request cache-use kept
+                     http-response cache-store kept
+                     server origin {}\n",
+                origin.address()
+            );
+            fs::write(&file, text).unwrap();
+            vec!["-db".to_owned(), "-f".to_owned(), file.display().to_string()]
+        })
+    }
+
+    fn start(program: &str, arguments: impl FnOnce(&Path, SocketAddr) -> Vec<String>) -> Peer {
+        let directory = TempDir::with_prefix("cache-").unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut command = Command::new("varnishd");
-        command.arg("-F").arg("-n").arg(directory.path());
-        command.args(["-a", &address.to_string(), "-b", &origin.address().to_string(), "-s", "malloc,16m"]);
+        let mut command = Command::new(program);
+        command.args(arguments(directory.path(), address));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let varnish = Varnish { child, address, _directory: directory };
+        let peer = Peer { child, address, _directory: directory };
         assert!(wait::until(Duration::from_secs(30), || TcpStream::connect(address).is_ok()));
-        varnish
+        peer
     }
 }
 
-impl Drop for Varnish {
+impl Drop for Peer {
     fn drop(&mut self) {
-        // It ends its own child.
+        // Each ends its own child.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
 const HEADING: &str =
-    "| section | | requirement | Fulmar, `rfc9111` | Fulmar, `nginx` | nginx | Apache | Varnish |
-|---|---|---|---|---|---|---|---|
+    "| section | | requirement | Fulmar, `rfc9111` | Fulmar, `nginx` | nginx | Apache | Varnish | HAProxy |
+|---|---|---|---|---|---|---|---|---|
 ";
 
 /// The rows of the table in the manual, as far as these results go.
@@ -652,13 +687,14 @@ fn the_manual_says_which_requirements_of_rfc_9111_are_kept() {
     compare(&usual_results(&origin()));
 }
 
-/// The same with Varnish (`make cache-rules`).
+/// The same with Varnish and HAProxy (`make cache-rules`).
 #[test]
 #[ignore = "it needs Varnish"]
-fn the_manual_says_which_requirements_varnish_keeps() {
+fn the_manual_says_which_requirements_other_caches_keep() {
     let origin = origin();
     let mut all = usual_results(&origin);
-    let varnish = Varnish::start(&origin);
-    all.push(results(varnish.address, "varnish"));
+    for (peer, name) in [(Peer::varnish(&origin), "varnish"), (Peer::haproxy(&origin), "haproxy")] {
+        all.push(results(peer.address, name));
+    }
     compare(&all);
 }
