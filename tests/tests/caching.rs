@@ -886,6 +886,12 @@ fn responses_are_listed_and_removed_by_the_program() {
     assert!(json.lines().count() == 1 && json.contains("\"bytes\":8"), "{json}");
     assert!(run(&["stat"]).1.starts_with("responses  2\n"));
     assert_eq!(run(&["purge"]).0, Some(1), "it removes nothing without being told what");
+    let missing = running.log_path("missing").display().to_string();
+    for command in [&["stat"][..], &["list"], &["purge", "--all"]] {
+        let mut program = std::process::Command::new(Server::Fulmar.path());
+        let output = program.arg("cache").args(command).arg(&missing).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{command:?}");
+    }
     assert_eq!(run(&["purge", "--tag", "a"]), (Some(0), "1 response\n".to_owned()));
     assert!(wait::until(LIMIT, || kept(&running, "/a").0 == "MISS"), "the server notices");
     assert_eq!(run(&["purge", "--soft", "--tag", "b"]).1, "1 response\n");

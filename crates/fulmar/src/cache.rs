@@ -90,26 +90,30 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Err(status) => return status,
     };
     match command {
-        Command::List { about, json } => with_each(&about, Selection::All, |_, _, object| {
-            let line = if json { json_line(object) } else { line(object) };
-            out(line.as_bytes());
-            Ok(())
-        }),
+        Command::List { about, json } => {
+            let status = with_each(&about, Selection::All, |_, _, object| {
+                let line = if json { json_line(object) } else { line(object) };
+                out(line.as_bytes());
+                Ok(())
+            });
+            status.unwrap_or(ExitCode::FAILURE)
+        }
         Command::Stat { about } => stat(&about),
         Command::Purge { about, all, soft } => purge(&about, all, soft),
     }
 }
 
-/// Does something with each response that is asked for; with all of `default` where none is named.
+/// Does something with each response that is asked for; with all of `default` where none is named. Nothing if the directory
+/// cannot be read.
 fn with_each(
     about: &About,
     default: Selection,
     mut act: impl FnMut(&Arc<Zone>, &Key, &Object) -> std::io::Result<()>,
-) -> ExitCode {
+) -> Option<ExitCode> {
     let directory: &Path = &about.directory;
     if let Err(error) = std::fs::read_dir(directory) {
         say(&format!("\"{}\" cannot be read ({})", directory.display(), net::system_message(&error)));
-        return ExitCode::FAILURE;
+        return None;
     }
     let zone = Arc::new(Zone::new(directory, Levels::found_in(directory), 1, 0));
     let selection = about.selection().unwrap_or(default);
@@ -127,7 +131,7 @@ fn with_each(
             status = ExitCode::FAILURE;
         }
     }
-    status
+    Some(status)
 }
 
 fn line(object: &Object) -> String {
@@ -160,6 +164,7 @@ fn stat(about: &About) -> ExitCode {
         (oldest, newest) = (age.max(oldest), age.min(newest));
         Ok(())
     });
+    let Some(status) = status else { return ExitCode::FAILURE };
     let mut text = format!("responses  {count}\nno longer valid  {stale}\nbytes of content  {bytes}\n");
     if count > 0 {
         text.push_str(&format!("ages in seconds  {newest} to {oldest}\n"));
@@ -182,6 +187,7 @@ fn purge(about: &About, all: bool, soft: bool) -> ExitCode {
         count += 1;
         Ok(())
     });
+    let Some(status) = status else { return ExitCode::FAILURE };
     out(format!("{count} {}\n", if count == 1 { "response" } else { "responses" }).as_bytes());
     status
 }
