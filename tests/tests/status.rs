@@ -81,10 +81,13 @@ fn connections_and_requests_since_the_start() {
     });
 }
 
-const MEASURED: &str = "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; server_name a.example;
+const MEASURED: &str = "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
+    server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; server_name a.example;
     open_file_cache max=10; open_file_cache_min_uses 1;
     location = /metrics { fulmar_status; }
+    location /kept { proxy_pass http://127.0.0.1:%%PORT_2%%; proxy_cache one; proxy_cache_valid 1h; }
     location ~ \"^/gone$\" { return 410; } }
+    server { listen 127.0.0.1:%%PORT_2%%; return 200 kept; }
     server { listen 127.0.0.1:%%PORT_1%% ssl; ssl_certificate c.pem; ssl_certificate_key c.key; }";
 
 /// A certificate that ended to be valid with the year 2021.
@@ -114,9 +117,11 @@ fn metrics_by_server_location_and_status() {
     let running = measured();
     let gone = "server=\"a.example\",location=\"~ ^/gone$\"";
     let counted = || get(&running, "/metrics").text();
-    // A request is counted once it has been answered, which its client may see a moment before.
+    // A request is counted once it has been answered, which its client may see a moment before. The certificates are known a
+    // moment after the start.
     let expected = format!("fulmar_responses_total{{{gone},status=\"410\"}} 3\n");
-    assert!(wait::until(Duration::from_secs(10), || counted().contains(&expected)), "{}", counted());
+    let is_there = |text: String| text.contains(&expected) && text.contains("fulmar_certificate_");
+    assert!(wait::until(Duration::from_secs(10), || is_there(counted())), "{}", counted());
     let text = counted();
     for line in [
         "fulmar_responses_total{server=\"a.example\",location=\"\",status=\"200\"} 3",
@@ -251,6 +256,7 @@ fn the_page_draws_itself() {
         return;
     }
     let running = measured();
+    (0..2).for_each(|_| assert_eq!(get(&running, "/kept").status, 200));
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium.unwrap())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
@@ -262,9 +268,14 @@ fn the_page_draws_itself() {
     // A narrow screen shows the headings of the cells instead of those of the columns.
     let cells = ["Location\">~ ^/gone$</td>", "95 % within\">", "Sent\">"]
         .map(|cell| format!(" data-heading=\"{cell}"));
+    let cache = [
+        "<dt>Found in cache</dt><dd>50 %</dd>",
+        "<dt>Responses on disk</dt><dd>1</dd>",
+        "<dt>Mean age in cache</dt>",
+    ];
     let texts = ["<dt>Found in file cache</dt>", "as of ", "class=\"bad\" data-heading=\"Days left\""]
         .map(str::to_owned);
-    for expected in cells.into_iter().chain(texts) {
+    for expected in cells.into_iter().chain(texts).chain(cache.map(str::to_owned)) {
         assert!(
             page.contains(&expected),
             "{expected} is not in\n{page}\n{}",
