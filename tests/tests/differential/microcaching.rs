@@ -29,7 +29,8 @@ fn site(application: &Application) -> Site {
             assert!(text.contains(from), "docs/caching.md: {from}");
             text.replace(from, to)
         });
-    Site::new(&text).beside("fastcgi_params", include_str!("../../stock/debian/fastcgi_params"))
+    let params = include_str!("../../stock/debian/fastcgi_params");
+    Site::new(&text).beside("fastcgi_params", params).file("index.php", "")
 }
 
 /// What the application answers: the number of the request for its URI.
