@@ -103,20 +103,26 @@ fn turns_of(experiments: &[Experiment]) -> u32 {
 
 /// The experiments with the wanted loads and no other contenders.
 fn experiments(arguments: &CompareArguments, names: &[&str]) -> Result<Vec<Experiment>> {
-    let mut chosen = Vec::new();
+    let mut chosen: Vec<Experiment> = Vec::new();
     for workload in &arguments.workloads {
         let (name, load) =
             workload.split_once('/').map_or((workload.as_str(), None), |(name, load)| (name, Some(load)));
         let all = arguments.common.experiments()?;
-        let mut found: Vec<Experiment> = super::chosen(all, &[name.to_owned()])?;
-        for experiment in &mut found {
+        for mut experiment in super::chosen(all, &[name.to_owned()])? {
             experiment.loads.retain(|one| load.is_none_or(|load| one.id == load));
             ensure!(!experiment.loads.is_empty(), "{name} has no load {}", load.unwrap_or_default());
             experiment.contenders = names.iter().map(|name| (*name).to_owned()).collect();
             let is_own = experiment.source.is_none();
             experiment.loads.retain_mut(|load| takes_part(load, names, is_own));
+            match chosen.iter_mut().find(|other| other.id == experiment.id) {
+                // What a finding compares is measured in turn, if it belongs to one experiment.
+                Some(other) => {
+                    experiment.loads.retain(|load| other.loads.iter().all(|known| known.id != load.id));
+                    other.loads.extend(experiment.loads);
+                }
+                None => chosen.push(experiment),
+            }
         }
-        chosen.extend(found);
     }
     Ok(chosen)
 }
