@@ -244,3 +244,26 @@ fn print_failures(blocks: &[Block]) {
         say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+    use super::*;
+
+    #[test]
+    fn loads_of_one_experiment_are_measured_together() {
+        let line = "fulmar-lab compare fulmar --workload cache-hit/proxied-1k --workload costs/keepalive-1k \
+                    --workload cache-hit/miss-1k-memory --workload cache-hit/proxied-1k";
+        let Command::Compare(arguments) = Cli::parse_from(line.split_ascii_whitespace()).command else {
+            panic!("another command");
+        };
+        let chosen = experiments(&arguments, &["fulmar"]).unwrap();
+        let ids: Vec<(&str, Vec<&str>)> = chosen
+            .iter()
+            .map(|one| (one.id.as_str(), one.loads.iter().map(|load| load.id.as_str()).collect()))
+            .collect();
+        assert_eq!(ids, [("cache-hit", vec!["proxied-1k", "miss-1k-memory"]), ("costs", vec!["keepalive-1k"])]);
+    }
+}
