@@ -264,6 +264,9 @@ mod tests {
             .iter()
             .map(|one| (one.id.as_str(), one.loads.iter().map(|load| load.id.as_str()).collect()))
             .collect();
-        assert_eq!(ids, [("cache-hit", vec!["proxied-1k", "miss-1k-memory"]), ("costs", vec!["keepalive-1k"])]);
+        assert_eq!(
+            ids,
+            [("cache-hit", vec!["proxied-1k", "miss-1k-memory"]), ("costs", vec!["keepalive-1k"])]
+        );
     }
 }
