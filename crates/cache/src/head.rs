@@ -106,9 +106,7 @@ impl HeadParts<'_> {
         numbers.put(fields.to_le_bytes());
         numbers.put(self.variant.map_or([0; 16], |variant| variant.0));
         numbers.put([u8::from(self.is_bare)]);
-        let length = u32::try_from(out.len()).ok()?;
-        out[..MAGIC.len()].copy_from_slice(MAGIC);
-        out[SUMMED..][..size_of_val(&length)].copy_from_slice(&length.to_le_bytes());
+        Head::frame(out);
         Some(())
     }
 }
@@ -189,16 +187,23 @@ impl Head {
         }
     }
 
+    /// Writes the format and the length of a head, whose other bytes are there. Tells whether there is room for them.
+    fn frame(head: &mut [u8]) -> bool {
+        let length = u32::try_from(head.len()).unwrap_or(u32::MAX);
+        let has_room = head.len() >= SUMMED + size_of_val(&length);
+        if has_room {
+            head[..MAGIC.len()].copy_from_slice(MAGIC);
+            head[SUMMED..][..size_of_val(&length)].copy_from_slice(&length.to_le_bytes());
+        }
+        has_room
+    }
+
     /// Writes the format, the length and the checksum of a head, whose other bytes are there.
     pub fn seal(head: &mut [u8]) {
-        let length = u32::try_from(head.len()).unwrap_or(u32::MAX);
-        if head.len() < SUMMED + size_of_val(&length) {
-            return;
+        if Head::frame(head) {
+            let sum = crc32fast::hash(&head[SUMMED..]);
+            head[MAGIC.len()..SUMMED].copy_from_slice(&sum.to_le_bytes());
         }
-        head[..MAGIC.len()].copy_from_slice(MAGIC);
-        head[SUMMED..][..size_of_val(&length)].copy_from_slice(&length.to_le_bytes());
-        let sum = crc32fast::hash(&head[SUMMED..]);
-        head[MAGIC.len()..SUMMED].copy_from_slice(&sum.to_le_bytes());
     }
 
     /// Reads the head of a file, and tells how long it is in bytes.
@@ -206,11 +211,11 @@ impl Head {
     /// # Errors
     /// More bytes are needed, or these are no head.
     pub fn decode(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
-        let Framed { head, sum, .. } = Framed::of(bytes)?;
-        if crc32fast::hash(&head[SUMMED..]) != sum {
+        let framed = Framed::of(bytes)?;
+        if crc32fast::hash(&framed.head[SUMMED..]) != framed.sum {
             return Err(HeadError::Damaged);
         }
-        Head::read(bytes)
+        framed.read()
     }
 
     /// Reads a head from memory, where it needs no checksum, and tells how long it is in bytes.
@@ -218,7 +223,34 @@ impl Head {
     /// # Errors
     /// As for [`Head::decode`].
     pub(crate) fn read(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
-        let Framed { head, mut numbers, .. } = Framed::of(bytes)?;
+        Framed::of(bytes)?.read()
+    }
+}
+
+/// The bytes of a head, from the first one of the format on.
+struct Framed<'a> {
+    head: &'a [u8],
+    /// The checksum of what follows it.
+    sum: u32,
+    /// The numbers after the length.
+    numbers: Reader<'a>,
+}
+
+impl<'a> Framed<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Framed<'a>, HeadError> {
+        let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
+        let mut numbers = Reader(&start[MAGIC.len()..]);
+        let (sum, length) = (u32::from_le_bytes(numbers.take()), numbers.u32());
+        if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
+            return Err(HeadError::Damaged);
+        }
+        let head = bytes.get(..length).ok_or(HeadError::Short(length))?;
+        Ok(Framed { head, sum, numbers })
+    }
+
+    /// The head, and how long it is in bytes.
+    fn read(self) -> Result<(Head, usize), HeadError> {
+        let Framed { head, mut numbers, .. } = self;
         let content = numbers.u64();
         let [valid_until, updating_s, error_s, date] = [(); 4].map(|()| numbers.i64());
         let checksum = u32::from_le_bytes(numbers.take());
@@ -257,28 +289,6 @@ impl Head {
             is_bare,
         };
         Ok((head, length))
-    }
-}
-
-/// The bytes of a head, from the first one of the format on.
-struct Framed<'a> {
-    head: &'a [u8],
-    /// The checksum of what follows it.
-    sum: u32,
-    /// The numbers after the length.
-    numbers: Reader<'a>,
-}
-
-impl<'a> Framed<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Framed<'a>, HeadError> {
-        let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
-        let mut numbers = Reader(&start[MAGIC.len()..]);
-        let (sum, length) = (u32::from_le_bytes(numbers.take()), numbers.u32());
-        if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
-            return Err(HeadError::Damaged);
-        }
-        let head = bytes.get(..length).ok_or(HeadError::Short(length))?;
-        Ok(Framed { head, sum, numbers })
     }
 }
 

@@ -340,7 +340,7 @@ impl Exchange {
 
     /// Makes this a repetition of a request: it counts as the same one, in the same location, and is for the same part.
     pub fn repeat(&mut self, other: &Exchange) {
-        _ = last::<PartStart>(&other.own.borrow()).map(|part| self.attach_own_shared(part));
+        last::<PartStart>(&other.own.borrow()).into_iter().for_each(|part| self.attach_own_shared(part));
         (self.internal, self.valid_location) = (other.internal, other.valid_location);
         self.uri_behind_alias = other.uri_behind_alias;
         *self.captured.get_mut() = other.captured.borrow().clone();

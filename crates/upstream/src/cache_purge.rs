@@ -28,34 +28,25 @@ pub enum Clients {
     From(Box<[Network]>),
 }
 
-/// What a request removes, as far as `proxy_cache_purge` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removes {
-    /// Nothing: it is a usual request.
-    Nothing,
-    /// The response with its key. The client gets this status.
-    Own(Status),
-}
-
 impl Purge {
-    /// What a request removes.
+    /// The status for a request that removes the response with its key; none for a usual request.
     ///
     /// # Errors
     /// The status for a client that may not remove anything.
-    pub fn removes(uses: &[Purge], exchange: &Exchange) -> Result<Removes, Status> {
+    pub fn status(uses: &[Purge], exchange: &Exchange) -> Result<Option<Status>, Status> {
         for purge in uses {
             match purge {
                 Purge::If(values) if values.iter().any(|value| is_set(value, exchange)) => {
-                    return Ok(Removes::Own(Status::NO_CONTENT));
+                    return Ok(Some(Status::NO_CONTENT));
                 }
                 Purge::Method(method, clients) if **method == *exchange.request.head.method_name() => {
                     let is_allowed = clients.has(&exchange.connection.peer);
-                    return if is_allowed { Ok(Removes::Own(Status::OK)) } else { Err(Status::FORBIDDEN) };
+                    return if is_allowed { Ok(Some(Status::OK)) } else { Err(Status::FORBIDDEN) };
                 }
                 _ => {}
             }
         }
-        Ok(Removes::Nothing)
+        Ok(None)
     }
 }
 

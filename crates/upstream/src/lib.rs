@@ -50,7 +50,7 @@ pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
 pub use bind::Bind;
 pub use cache_options::{CacheOptions, CachePath, Pace, UsedZone};
-pub use cache_purge::{Purge, Removes, is_set};
+pub use cache_purge::{Purge, is_set};
 pub use cache_settings::{CacheSettings, Store, purged_key, stores};
 pub use call::Call;
 pub use client_tls::ClientTls;

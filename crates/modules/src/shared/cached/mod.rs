@@ -32,7 +32,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use upstream::{CacheSettings, Failures, Purge, Removes, Store, is_set};
+use upstream::{CacheSettings, Failures, Purge, Store, is_set};
 pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
 
@@ -129,8 +129,8 @@ pub(crate) struct Cached {
     /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
     asked: i64,
     removals: u64,
-    /// What the request removes in place of sending it.
-    removes: Removes,
+    /// The status for a request that removes what is kept.
+    removes: Option<Status>,
     /// Whether the request is for one part of a content, which the key names.
     is_part: bool,
     /// Whether nothing may be sent in place of the upstream server's answer.
@@ -196,12 +196,12 @@ impl Cached {
             before.release();
         }
         let Some(settings) = settings else { return Ok(None) };
-        let removes = Purge::removes(&settings.purge, exchange)?;
+        let removes = Purge::status(&settings.purge, exchange)?;
         let is_kept = match settings.rules {
             Rules::Nginx => settings.methods.has(exchange.request.method),
             Rules::Rfc9111 => matches!(exchange.request.method, Method::Get | Method::Head),
         };
-        if removes == Removes::Nothing && !is_kept {
+        if removes.is_none() && !is_kept {
             return Ok(None);
         }
         let Some((store, named)) = find(settings, exchange, default_key)? else { return Ok(None) };
@@ -247,7 +247,7 @@ impl Cached {
 
     /// What the request does first.
     pub(crate) fn start(&self, exchange: &Exchange) -> Next {
-        if let Removes::Own(status) = self.removes {
+        if let Some(status) = self.removes {
             return Next::Remove(status);
         }
         // The key says nothing about a body, on which the response may depend.
