@@ -31,6 +31,7 @@ mod gateways;
 mod grpc;
 mod htaccess;
 mod http2;
+mod includes;
 mod lint;
 mod logs;
 mod manual;

@@ -192,7 +192,8 @@ pub struct Exchange {
     pub subrequest: bool,
     /// The file that the content is, from its first byte to its last, where it is one.
     pub file: Option<FileIdentity>,
-    variables: Arc<VariableTable>,
+    /// The variables that the configuration uses.
+    pub variables: Arc<VariableTable>,
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
     /// What the latest search for `.htaccess` files found.
@@ -443,11 +444,6 @@ impl Exchange {
                 found
             }
         }
-    }
-
-    /// As [`Exchange::variable`], for a name in lower case; nothing where the configuration uses no such variable.
-    pub fn variable_named(&self, name: &str, out: &mut Vec<u8>) -> Option<bool> {
-        self.variables.find(name).map(|id| self.variable(id, out))
     }
 
     /// Sets a variable that has a slot.

@@ -93,6 +93,8 @@ pub enum Outcome {
     Subresponse(Subresponse),
     /// The response of a subrequest whose content comes as it is taken.
     Streamed(Streamed),
+    /// A subrequest that the requester polls; its outcome is a [`Streamed`].
+    Begun(Box<dyn Task>),
     /// The job's result.
     Job(Box<dyn Any + Send>),
     /// The task's result.
@@ -129,6 +131,8 @@ pub enum Content {
     Collected,
     /// It becomes a part of a body: [`Outcome::Streamed`].
     Streamed,
+    /// The same, without waiting for the head: [`Outcome::Begun`], or in an explanation [`Outcome::Streamed`].
+    Begun,
     /// There is none: the request is judged, and ends with 200 where its content would begin.
     Judged,
 }

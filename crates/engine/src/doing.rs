@@ -54,6 +54,7 @@ impl Doing {
             Work::RequestBody => Doing::collect(flow, true, end),
             Work::RequestStream => Doing::collect(flow, false, end),
             Work::Subrequest(wanted) => match Inner::new(flow, wanted, depth, explains) {
+                Some(inner) if inner.is_polled_by_requester() => Doing::done(Outcome::Begun(Box::new(inner))),
                 Some(inner) => Doing::Inner(Box::new(inner)),
                 None => Doing::done(Outcome::Failed(Status::INTERNAL_SERVER_ERROR)),
             },

@@ -10,10 +10,11 @@ use crate::pipeline::Flow;
 use bytes::Bytes;
 use contract::{
     Body, BodyReader, Content, Event, Events, Exchange, NoBody, Outcome, Piece, Pull, Source, Streamed,
-    Subrequest, Subresponse, Turn,
+    Subrequest, Subresponse, Task, Turn,
 };
 use http::Status;
 use journal::Level;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     request: Option<Box<Request>>,
     parent: Inside,
     content: Content,
+    /// The response, until the requester that polls it takes it.
+    streamed: Option<Streamed>,
 }
 
 impl Inner {
@@ -71,7 +74,12 @@ impl Inner {
         let keeps_body = explains || content != Content::Collected;
         let is_unused = !explains && matches!(content, Content::Unused | Content::Judged);
         let parent = Inside { keeps_body, is_unused, explains, told, ..Inside::default() };
-        Some(Inner { request: Some(request), parent, content })
+        Some(Inner { request: Some(request), parent, content, streamed: None })
+    }
+
+    /// Whether the requester does not wait for it. An explanation always waits: its events have one order.
+    pub(crate) fn is_polled_by_requester(&self) -> bool {
+        self.content == Content::Begun && !self.parent.explains
     }
 
     /// Ready with the response, which is whole unless the content is streamed.
@@ -93,7 +101,7 @@ impl Inner {
             // It is the end of the request that asks for it, too.
             After::Closed => Outcome::Failed(request.flow.exchange.response.status),
             After::Cut(_) => failed,
-            After::Taken | After::Passed if self.content == Content::Streamed => {
+            After::Taken | After::Passed if matches!(self.content, Content::Streamed | Content::Begun) => {
                 Outcome::Streamed(streamed(request, body))
             }
             After::Sent | After::Taken | After::Passed => {
@@ -111,6 +119,26 @@ impl Inner {
                 })
             }
         })
+    }
+}
+
+impl Task for Inner {
+    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(match ready!(Inner::poll(self, turn.cx)) {
+            Outcome::Streamed(streamed) => {
+                self.streamed = Some(streamed);
+                Ok(())
+            }
+            Outcome::Failed(status) => Err(status),
+            _ => Err(Status::INTERNAL_SERVER_ERROR),
+        })
+    }
+
+    fn into_outcome(self: Box<Self>) -> Box<dyn Any> {
+        match self.streamed {
+            Some(streamed) => Box::new(streamed),
+            None => Box::new(()),
+        }
     }
 }
 

@@ -51,6 +51,11 @@ impl Blocks {
         Ok(Blocks { pieces, source, reading: false, failed: false })
     }
 
+    /// No content.
+    pub(crate) fn empty() -> Blocks {
+        Blocks { pieces: VecDeque::new(), source: None, reading: false, failed: false }
+    }
+
     /// The length in bytes, where all is there.
     pub(crate) fn length(&self) -> Option<u64> {
         self.source.is_none().then(|| self.pieces.iter().map(Piece::length).sum())

@@ -15,8 +15,8 @@ struct Names {
 /// it has no value.
 pub(crate) fn value(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     static NAMES: OnceLock<Names> = OnceLock::new();
-    if let Some(is_there) = exchange.variable_named(name, out) {
-        return is_there;
+    if let Some(id) = exchange.variables.find(name) {
+        return exchange.variable(id, out);
     }
     let names = NAMES.get_or_init(Names::of_all);
     if let Some(get) = names.exact.get(name) {

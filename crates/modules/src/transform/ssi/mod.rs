@@ -9,7 +9,7 @@
 //! - `include virtual="URI"` or `include file="URI"`: the response of this server to a GET of the URI. A URI without
 //!   a slash at its start is relative to the directory of the page. With `stub="NAME"`, the block of that name is
 //!   sent if the response is empty or an error. With `set="NAME"` the response is not sent but becomes the value of a
-//!   variable.
+//!   variable. With `wait="yes"` the commands after it run when the response has been sent.
 //! - `echo var="NAME"`: the value of a variable, of this page or of the server. `default="TEXT"` replaces a missing
 //!   value; without it that is `(none)`. `encoding` is `entity`, `url` or `none`.
 //! - `set var="NAME" value="TEXT"`: sets a variable, which included pages can use, too.
@@ -19,8 +19,10 @@
 //! - `config timefmt="…"` and `errmsg="…"`: the form of `$date_local` and `$date_gmt`, as for `strftime`, and the
 //!   text that replaces a command that fails.
 //!
-//! Fulmar includes pages one after the other; nginx requests them at the same time. `if` may contain another `if`,
-//! which nginx does not allow. The variables and blocks of a request are limited to 1 MB.
+//! Included pages are requested at the same time, at most 16 by one page and 64 by one request, and sent in their
+//! order. A page that uses what an included page sets needs `wait="yes"`. A `set` waits until the pages before it have
+//! been sent, so that they see the old value. `if` may contain another `if`, which nginx does not allow. The variables
+//! and blocks of a request are limited to 1 MB.
 //!
 //! The length is not known in advance, so ranges do not work. `Last-Modified` and `ETag` are removed, unless
 //! `ssi_last_modified on` keeps the time, and a weak entity tag.
@@ -57,6 +59,7 @@
 //! short
 //! ```
 
+mod ahead;
 mod expression;
 mod in_apache;
 mod page;
@@ -175,10 +178,11 @@ mod tests {
     use crate::shared::blocks::Blocks;
     use crate::testing::Site;
     use contract::{
-        Body, Content, Exchange, NoBody, Outcome, Piece, Pull, Streamed, Subresponse, Turn, Work,
+        Body, Content, Exchange, NoBody, Outcome, Piece, Pull, Streamed, Subresponse, Task, Turn, Work,
     };
     use http::{ResponseHead, Status};
-    use std::task::{Context, Waker};
+    use std::any::Any;
+    use std::task::{Context, Poll, Waker};
 
     /// What a page comes to, with an answer to each URI that it includes.
     fn expand(site: &Site, target: &str, page: &str) -> String {
@@ -205,16 +209,37 @@ mod tests {
                                 content: text.into(),
                             })
                         }
-                        _ => {
-                            let head = Box::new(ResponseHead::new(status));
-                            Outcome::Streamed(Streamed { head, body: Body::bytes(text) })
-                        }
+                        Content::Begun => Outcome::Begun(Box::new(Later { status, text, turns: 2 })),
+                        _ => Outcome::Streamed(streamed(status, text)),
                     });
                 }
+                Pull::Pending { .. } => {}
                 Pull::End => return String::from_utf8(out).unwrap(),
                 _ => panic!("what for?"),
             }
         }
+    }
+
+    /// An answer that comes after some turns.
+    struct Later {
+        status: Status,
+        text: String,
+        turns: u32,
+    }
+
+    impl Task for Later {
+        fn poll(&mut self, _: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+            self.turns = self.turns.saturating_sub(1);
+            if self.turns > 0 { Poll::Pending } else { Poll::Ready(Ok(())) }
+        }
+
+        fn into_outcome(self: Box<Self>) -> Box<dyn Any> {
+            Box::new(streamed(self.status, self.text))
+        }
+    }
+
+    fn streamed(status: Status, text: String) -> Streamed {
+        Streamed { head: Box::new(ResponseHead::new(status)), body: Body::bytes(text) }
     }
 
     fn answer(uri: &str) -> (Status, String) {

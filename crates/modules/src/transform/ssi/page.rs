@@ -30,6 +30,8 @@ pub(super) struct Common {
     /// What the groups of the last pattern that matched hold.
     groups: RefCell<Vec<Vec<u8>>>,
     used: Cell<usize>,
+    /// How many included pages are on their way.
+    pub(super) included: Cell<usize>,
 }
 
 /// There is no memory left for what a page wants to keep.

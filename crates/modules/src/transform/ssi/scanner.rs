@@ -24,6 +24,13 @@ pub(super) enum Token {
     Broken(String),
 }
 
+impl Token {
+    /// Whether it is the command of this name.
+    pub(super) fn is_command(&self, name: &str) -> bool {
+        matches!(self, Token::Command(command) if command.name == name)
+    }
+}
+
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command {

@@ -1,13 +1,14 @@
 //! The content of a page whose commands are done while it is sent.
 
+use super::ahead::{self, Ahead, Counted, Included};
 use super::expression;
 use super::in_apache::About;
 use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::{Command, Scanner, Token};
 use crate::shared::blocks::{Block, Blocks};
-use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
+use contract::{Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
+use http::escape;
 use http::uri::split_unchecked_uri;
-use http::{Status, escape};
 use journal::Level;
 use std::rc::Rc;
 
@@ -25,13 +26,15 @@ pub(super) struct Expanding {
     content: Blocks,
     scanner: Scanner,
     has_ended: bool,
-    /// What is sent next.
+    /// What was included so far, with the text before each.
+    ahead: Ahead,
+    /// The text after that.
     pub(super) out: Vec<u8>,
-    /// What is included behind that.
+    /// What is included after that text.
     pub(super) wanted: Option<Inclusion>,
-    /// What was asked for.
-    asked: Option<Asked>,
-    included: Option<Included>,
+    /// A command that is done when all that was included before it has been sent.
+    postponed: Option<Token>,
+    awaited: Awaited,
 }
 
 /// What `include` wants.
@@ -40,23 +43,26 @@ pub(super) struct Inclusion {
     pub(super) asked: Asked,
 }
 
+/// What the work that is waited for is for.
+enum Awaited {
+    /// The content of the page.
+    Content,
+    /// The content that is sent.
+    Included,
+    /// An answer.
+    Answer(Asked),
+}
+
 /// What happens to the answer that is waited for.
 pub(super) enum Asked {
     /// It is sent; or else this block, where it is empty or an error.
-    Content { block: Option<Vec<u8>> },
+    Content { block: Option<Vec<u8>>, is_waited_for: bool },
     /// It is the value of this variable.
     Value { variable: Vec<u8> },
     /// It is sent; or else the message of an error, where it is one.
     Page,
     /// Its file's size or time is sent.
     File(About),
-}
-
-/// An answer that is sent.
-struct Included {
-    body: Blocks,
-    /// What is sent if the answer is empty.
-    block: Option<Vec<u8>>,
 }
 
 /// Why a command was not done, for the log.
@@ -76,17 +82,24 @@ impl Expanding {
             content,
             scanner: Scanner::new(settings.value_max),
             has_ended: false,
+            ahead: Ahead::default(),
             out: Vec::new(),
             wanted: None,
-            asked: None,
-            included: None,
+            postponed: None,
+            awaited: Awaited::Content,
         }
     }
 
-    /// Goes on in the page itself, until there is something to send or to wait for.
+    /// Goes on in the page itself, until there is something to send or to wait for. While included pages are on their
+    /// way, it goes on to the next ones.
     fn read(&mut self, turn: &mut Turn<'_, '_>) -> Option<Pull> {
-        while self.wanted.is_none() {
-            if let Some(token) = self.scanner.next() {
+        while self.wanted.is_none() && self.ahead.has_room(self.out.len()) {
+            if let Some(token) = self.postponed.take().or_else(|| self.scanner.next()) {
+                // What is included before a variable is set has its old value.
+                if token.is_command("set") && !self.ahead.is_empty() {
+                    self.postponed = Some(token);
+                    break;
+                }
                 self.take(token, turn.exchange);
                 continue;
             }
@@ -94,12 +107,15 @@ impl Expanding {
                 break;
             }
             // What is there is sent before more is waited for.
-            if !self.out.is_empty() {
+            if !self.out.is_empty() && self.ahead.is_empty() {
                 return None;
             }
             match self.content.next(turn) {
                 Block::Bytes(bytes) => self.scanner.add(&bytes),
-                Block::Await(work) => return Some(Pull::Await(work)),
+                Block::Await(work) => {
+                    self.awaited = Awaited::Content;
+                    return Some(Pull::Await(work));
+                }
                 Block::Pending { lasts } => return Some(Pull::Pending { lasts }),
                 Block::Failed => return Some(Pull::Failed),
                 Block::End => {
@@ -244,6 +260,7 @@ impl Expanding {
             (Some(_), Some(_)) => return Err("\"include\" has both \"virtual\" and \"file\"".to_owned()),
             (None, None) => return Err("no parameter in \"include\" SSI command".to_owned()),
         };
+        let is_waited_for = is_waited_for(parameters)?;
         let asked = match (parameters.get("set"), parameters.get("stub")) {
             (Some(_), Some(_)) => {
                 return Err(
@@ -255,47 +272,81 @@ impl Expanding {
                 let block = self.page.common.block(name);
                 let shown = String::from_utf8_lossy(name);
                 let missing = || format!("\"stub\"=\"{shown}\" for \"include\" not found");
-                Asked::Content { block: Some(block.ok_or_else(missing)?) }
+                Asked::Content { block: Some(block.ok_or_else(missing)?), is_waited_for }
             }
-            (None, None) => Asked::Content { block: None },
+            (None, None) => Asked::Content { block: None, is_waited_for },
         };
-        check_wait(parameters)?;
         let content = match asked {
-            Asked::Content { .. } | Asked::Page | Asked::File(_) => Content::Streamed,
             Asked::Value { .. } => Content::Collected,
+            _ if is_waited_for => Content::Streamed,
+            _ => Content::Begun,
         };
         self.wanted = Some(Inclusion { subrequest: subrequest(&uri, content, exchange)?, asked });
         Ok(())
     }
 
-    /// Sends a block in place of what was to be included.
-    fn send_block(&mut self, block: Vec<u8>) {
-        let Ok(content) = Blocks::of(Body::bytes(block)) else { return };
-        // Its commands are done in a separate page.
-        let page = Expanding::new(self.settings, Rc::clone(&self.page.common), content);
-        if let Ok(body) = Blocks::of(Body::Source(Box::new(page))) {
-            self.included = Some(Included { body, block: None });
+    fn take_answer(&mut self, asked: Asked, outcome: Outcome) {
+        match (asked, outcome) {
+            (Asked::Content { block, is_waited_for }, outcome) => {
+                let mut included = self.included(block, is_waited_for);
+                match outcome {
+                    Outcome::Begun(task) => included.content = ahead::Content::Begun(task),
+                    Outcome::Streamed(answer) => included.take_answer(Some(answer)),
+                    _ => included.take_answer(None),
+                }
+                self.ahead.add(included);
+            }
+            (Asked::Page, outcome) => {
+                let mut included = self.included(None, true);
+                included.take_answer(match outcome {
+                    Outcome::Streamed(answer) if answer.head.status.0 < 300 => Some(answer),
+                    _ => None,
+                });
+                self.ahead.add(included);
+            }
+            (Asked::File(about), Outcome::Subresponse(answer)) => {
+                match about.of_file(&self.page, &answer.exchange) {
+                    Some(text) => self.out.extend(text),
+                    None => self.out.extend_from_slice(&self.page.error_message),
+                }
+            }
+            (Asked::Value { variable }, Outcome::Subresponse(answer)) => {
+                let is_content = answer.exchange.response.status.0 < 300;
+                let value = if is_content { &answer.content[..] } else { b"" };
+                if self.page.common.set(&variable, value).is_err() {
+                    answer.exchange.log(Level::Error, &too_much("variable"));
+                }
+            }
+            // The log has a message.
+            (Asked::File(_), _) if !self.settings.is_silent => {
+                self.out.extend_from_slice(&self.page.error_message);
+            }
+            (Asked::File(_) | Asked::Value { .. }, _) => {}
         }
     }
 
-    /// Takes the next of what is included; none at its end.
-    fn read_included(&mut self, turn: &mut Turn<'_, '_>) -> Option<Pull> {
-        let included = self.included.as_mut()?;
-        match included.body.next(turn) {
-            Block::Bytes(bytes) => {
-                included.block = None;
-                Some(Pull::Piece(Piece::Bytes(bytes)))
+    /// Whether what is wanted is requested now: what is waited for is requested after all before it has been sent.
+    fn may_begin(&self) -> bool {
+        match &self.wanted {
+            Some(Inclusion { subrequest, .. }) if subrequest.content == Content::Begun => {
+                self.ahead.may_begin(&self.page.common)
             }
-            Block::Await(work) => Some(Pull::Await(work)),
-            Block::Pending { lasts } => Some(Pull::Pending { lasts }),
-            Block::Failed => Some(Pull::Failed),
-            Block::End => {
-                let block = self.included.take().and_then(|included| included.block);
-                if let Some(block) = block {
-                    self.send_block(block);
-                }
-                None
-            }
+            Some(_) => self.ahead.is_empty() && self.out.is_empty(),
+            None => false,
+        }
+    }
+
+    /// What is included now, after the text so far.
+    fn included(&mut self, block: Option<Vec<u8>>, is_waited_for: bool) -> Included {
+        let error = if self.settings.is_silent { Vec::new() } else { self.page.error_message.clone() };
+        Included {
+            text: std::mem::take(&mut self.out),
+            block,
+            error,
+            is_waited_for,
+            content: ahead::Content::default(),
+            settings: self.settings,
+            common: Counted::new(&self.page.common),
         }
     }
 }
@@ -303,72 +354,46 @@ impl Expanding {
 impl Source for Expanding {
     fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         loop {
-            if self.included.is_some() {
-                match self.read_included(turn) {
-                    Some(pull) => return pull,
-                    None => continue,
-                }
+            self.ahead.go_on(turn);
+            let read = self.read(turn);
+            if matches!(read, Some(Pull::Await(_) | Pull::Failed)) {
+                return read.unwrap_or(Pull::Failed);
             }
-            if let Some(pull) = self.read(turn) {
+            if self.may_begin()
+                && let Some(Inclusion { subrequest, asked }) = self.wanted.take()
+            {
+                self.awaited = Awaited::Answer(asked);
+                return Pull::Await(Work::Subrequest(subrequest));
+            }
+            if let Some(pull) = self.ahead.send(turn) {
+                if let Pull::Await(_) = pull {
+                    self.awaited = Awaited::Included;
+                }
                 return pull;
             }
             if !self.out.is_empty() {
                 return Pull::Piece(Piece::Bytes(std::mem::take(&mut self.out).into()));
             }
-            match self.wanted.take() {
-                Some(Inclusion { subrequest, asked }) => {
-                    self.asked = Some(asked);
-                    return Pull::Await(Work::Subrequest(subrequest));
-                }
-                None if self.has_ended => return Pull::End,
-                None => {}
+            if let Some(pull) = read {
+                return pull;
+            }
+            if self.has_ended && self.wanted.is_none() && self.postponed.is_none() {
+                return Pull::End;
             }
         }
     }
 
     fn resume(&mut self, outcome: Outcome) {
-        match (self.asked.take(), outcome) {
-            (None, outcome) => match &mut self.included {
-                Some(included) => included.body.resume(outcome),
-                None => self.content.resume(outcome),
-            },
-            (Some(Asked::Content { block }), Outcome::Streamed(answer)) => match block {
-                Some(block) if answer.head.status >= Status::BAD_REQUEST => self.send_block(block),
-                block => {
-                    self.included = Blocks::of(answer.body).ok().map(|body| Included { body, block });
-                }
-            },
-            (Some(Asked::Page), Outcome::Streamed(answer)) if answer.head.status.0 < 300 => {
-                self.included = Blocks::of(answer.body).ok().map(|body| Included { body, block: None });
-            }
-            (Some(Asked::File(about)), Outcome::Subresponse(answer)) => {
-                match about.of_file(&self.page, &answer.exchange) {
-                    Some(text) => self.out.extend(text),
-                    None => self.out.extend_from_slice(&self.page.error_message),
-                }
-            }
-            (Some(Asked::Value { variable }), Outcome::Subresponse(answer)) => {
-                let is_content = answer.exchange.response.status.0 < 300;
-                let value = if is_content { &answer.content[..] } else { b"" };
-                if self.page.common.set(&variable, value).is_err() {
-                    answer.exchange.log(Level::Error, &too_much("variable"));
-                }
-            }
-            (Some(Asked::Content { block: Some(block) }), _) => self.send_block(block),
-            // The log has a message.
-            (Some(Asked::Content { block: None } | Asked::Page | Asked::File(_)), _)
-                if !self.settings.is_silent =>
-            {
-                self.out.extend_from_slice(&self.page.error_message);
-            }
-            (Some(_), _) => {}
+        match std::mem::replace(&mut self.awaited, Awaited::Content) {
+            Awaited::Content => self.content.resume(outcome),
+            Awaited::Included => self.ahead.resume(outcome),
+            Awaited::Answer(asked) => self.take_answer(asked, outcome),
         }
     }
 
     fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
-        match &mut self.included {
-            Some(included) => included.body.read_ahead(turn),
-            None => self.content.read_ahead(turn),
+        if !self.ahead.read_ahead(turn) {
+            self.content.read_ahead(turn);
         }
     }
 }
@@ -377,15 +402,18 @@ fn too_much(what: &str) -> Problem {
     format!("there is no memory left for a {what} of SSI")
 }
 
-/// Includes always wait for each other, so that both values mean the same.
-fn check_wait(parameters: &Parameters<'_>) -> Result<(), Problem> {
-    let Some(wait) = parameters.get("wait") else { return Ok(()) };
+/// Whether the page is not read on before what it includes has been sent.
+fn is_waited_for(parameters: &Parameters<'_>) -> Result<bool, Problem> {
+    let Some(wait) = parameters.get("wait") else { return Ok(false) };
     if parameters.get("virtual").is_none() {
         return Err("\"wait\" cannot be used with \"file\" in \"include\" SSI command".to_owned());
     }
-    let is_known = [b"yes".as_slice(), b"no"].iter().any(|known| wait.eq_ignore_ascii_case(known));
+    if wait.eq_ignore_ascii_case(b"yes") {
+        return Ok(true);
+    }
     let shown = String::from_utf8_lossy(wait);
-    is_known.then_some(()).ok_or_else(|| format!("invalid value \"{shown}\" in the \"wait\" parameter"))
+    let is_known = wait.eq_ignore_ascii_case(b"no");
+    is_known.then_some(false).ok_or_else(|| format!("invalid value \"{shown}\" in the \"wait\" parameter"))
 }
 
 /// The request for what is included. A URI without a slash at its start is one in the directory of the page.
