@@ -263,6 +263,7 @@ git|git|the list of files for cargo xtask tidy, which fails
 nginx|/usr/sbin/nginx|gunzip, gzip_static, sub_filter, addition, random_index and stub_status beside nginx
 nginx libnginx-mod-http-brotli-filter|/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so|brotli beside nginx
 nginx libnginx-mod-http-cache-purge|/usr/lib/nginx/modules/ngx_http_cache_purge_module.so|proxy_cache_purge beside nginx
+nginx libnginx-mod-http-geoip2|/usr/lib/nginx/modules/ngx_http_geoip2_module.so|geoip2 beside nginx
 nginx libnginx-mod-http-set-misc|/usr/lib/nginx/modules/ngx_http_set_misc_module.so|set-misc beside nginx
 nginx libnginx-mod-http-brotli-static|/usr/lib/nginx/modules/ngx_http_brotli_static_module.so|brotli_static beside nginx
 brotli|brotli|brotli as another program reads it

@@ -27,6 +27,7 @@ pub mod log;
 pub mod manual;
 pub mod mariadb;
 pub mod memcached;
+pub mod mmdb;
 pub mod mutation;
 pub mod node;
 pub mod origin;

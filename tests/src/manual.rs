@@ -3,6 +3,7 @@
 //! A document is the `//!` comment of a file. Its fenced blocks mean:
 //!
 //! - `file PATH`: the content of a file, below the prefix, so that `html/…` is below the default root;
+//! - `countries PATH`: a database about addresses there, with a network and its country in each line;
 //! - `link PATH`: a symbolic link there, with what it says;
 //! - `answer ADDRESS`: what an upstream server at that address sends to each request;
 //! - `conf`: directives, which start an example. Without a `server` line they stand in a server that
@@ -21,6 +22,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::client::Client;
+use crate::mmdb::{Datum, database};
 use crate::origin::{After, Origin, raw};
 use crate::request;
 use crate::response::Response;
@@ -39,7 +41,7 @@ pub fn block_of_page(page: &str, heading: &str, language: &str) -> String {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Document {
     /// Path below the prefix and content of the files to create.
-    pub files: Vec<(String, String)>,
+    pub files: Vec<(String, Vec<u8>)>,
     /// Path below the prefix and target of the symbolic links to create.
     pub links: Vec<(String, String)>,
     /// Address and response of the upstream servers.
@@ -112,6 +114,16 @@ pub fn parse(source: &str) -> Result<Document, String> {
     Ok(document)
 }
 
+fn countries(content: &str) -> Result<Vec<u8>, String> {
+    let country = |code: &str| Datum::map("country", Datum::map("iso_code", Datum::text(code)));
+    let network = |line: &'_ str| {
+        let (network, code) = line.split_once(' ').ok_or("not a network and a country")?;
+        Ok((network.to_owned(), country(code.trim())))
+    };
+    let networks: Result<Vec<_>, String> = content.lines().map(network).collect();
+    Ok(database(1_700_000_000, &networks?))
+}
+
 impl Document {
     /// Adds a block of this kind.
     ///
@@ -120,7 +132,9 @@ impl Document {
     /// A message if the block makes no sense.
     pub fn add(&mut self, kind: &str, content: String) -> Result<(), String> {
         if let Some(path) = kind.strip_prefix("file ") {
-            self.files.push((path.trim().to_owned(), content));
+            self.files.push((path.trim().to_owned(), content.into_bytes()));
+        } else if let Some(path) = kind.strip_prefix("countries ") {
+            self.files.push((path.trim().to_owned(), countries(&content)?));
         } else if let Some(path) = kind.strip_prefix("link ") {
             self.links.push((path.trim().to_owned(), content.trim().to_owned()));
         } else if let Some(address) = kind.strip_prefix("answer ") {
@@ -414,7 +428,7 @@ mod tests {
     #[test]
     fn a_document() {
         let document = parse(SOURCE).unwrap();
-        assert_eq!(document.files, [("html/a/f.txt".to_owned(), "hello\n".to_owned())]);
+        assert_eq!(document.files, [("html/a/f.txt".to_owned(), b"hello\n".to_vec())]);
         assert!(document.nginx && document.examples.len() == 1);
         let exchanges = &document.examples[0].transcripts[0];
         assert_eq!(exchanges[0].request, "GET /a/f.txt\nX: y");

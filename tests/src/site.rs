@@ -82,8 +82,8 @@ impl Site {
     }
 
     /// Adds a file next to the configuration, for `include`.
-    pub fn beside(self, path: &str, content: &str) -> Site {
-        write(&self.prefix().join(path), content.as_bytes());
+    pub fn beside(self, path: &str, content: impl AsRef<[u8]>) -> Site {
+        write(&self.prefix().join(path), content.as_ref());
         self
     }
 

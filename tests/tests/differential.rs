@@ -18,6 +18,7 @@ mod files;
 mod filters;
 mod generated;
 mod generated_caches;
+mod geoip2;
 mod gunzip;
 mod headers;
 mod hints;

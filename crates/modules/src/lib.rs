@@ -146,6 +146,7 @@ pub mod transform {
 pub mod values {
     pub mod browser;
     pub mod geo;
+    pub mod geoip2;
     pub mod map;
     pub mod split_clients;
     pub mod userid;
@@ -272,6 +273,7 @@ pub static ALL: &[&Module] = &[
     &authorization::referer::MODULE,
     &authorization::secure_link::MODULE,
     &values::geo::MODULE,
+    &values::geoip2::MODULE,
     &values::split_clients::MODULE,
     &values::browser::MODULE,
     // Filters of the response. What changes the head comes first, and before that what makes one response of several. Then the body is decompressed, changed, compressed, and

@@ -68,7 +68,6 @@ fn directives_of_other_modules_have_the_hint_that_helps() {
         ("js_import a.js;", "njs", "map, if, return"),
         ("pagespeed on;", "PageSpeed", "when they are built"),
         ("modsecurity on;", "ModSecurity", "a server before this one"),
-        ("geoip2 a.mmdb { }", "geoip2", "geo sets a variable"),
         ("upload_pass /a;", "the upload module", "client_body_in_file_only"),
         ("upload_progress a 1m;", "uploadprogress", "progress"),
         ("fancyindex on;", "fancyindex", "autoindex"),

@@ -468,6 +468,7 @@ mod tests {
     fn modules_to_load() {
         for file in [
             "acme",
+            "geoip2",
             "headers_more_filter",
             "set_misc",
             "brotli_filter",
