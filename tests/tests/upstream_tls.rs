@@ -128,8 +128,8 @@ impl Made {
             .beside("sealed.pem", SEALED)
             .beside("passwords", "wrong\n\ngeheim\n")
             .beside("ca.pem", &self.authority.pem)
-            .beside("none.crl", &self.authority.revoke(&[8]))
-            .beside("seven.crl", &self.authority.revoke(&[8, 7]))
+            .beside("none.crl", self.authority.revoke(&[8]))
+            .beside("seven.crl", self.authority.revoke(&[8, 7]))
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn try_file(file: &Path) -> Result<usize, String> {
     fs::create_dir_all(site.prefix().join("var/log/nginx")).unwrap();
     for (path, content) in documents {
         let content = content.unwrap_or_else(|| format!("{path}\n"));
-        site = site.beside(path.trim_start_matches('/'), &content.replace("\\n", "\n"));
+        site = site.beside(path.trim_start_matches('/'), content.replace("\\n", "\n"));
     }
     let nginx = site.try_start(Server::Nginx)?;
     let ports = ports.into_iter().map(|(written, mark)| (written, nginx.address_of(mark).port())).collect();

@@ -10,7 +10,8 @@
 //!
 //! With `auto_reload 5m`, Fulmar looks at the file each five minutes, and reads it if it has changed. If the new file
 //! cannot be read, the log has an error, and the old state stays in use. A reload of the configuration also reads
-//! a file that has changed. The user of the worker process must be able to read the file, which is kept in memory once.
+//! a file that has changed. The user of the worker process must be able to read the file. All threads share one copy in
+//! memory.
 //!
 //! `geoip2_proxy` lists networks of trusted proxies. For a request from one of them, the last address of
 //! `X-Forwarded-For` is used; with `geoip2_proxy_recursive on`, the last address that is not a trusted proxy's.
