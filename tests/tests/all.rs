@@ -49,6 +49,7 @@ mod scaling;
 mod services;
 mod setup;
 mod status;
+mod sticky;
 mod stock;
 mod throttling;
 mod tls;

@@ -158,9 +158,11 @@ mod shared {
     pub(crate) mod addresses;
     pub(crate) mod apache;
     pub(crate) mod blocks;
+    pub(crate) mod bounded;
     pub(crate) mod cached;
     pub(crate) mod cgi;
     pub(crate) mod changed;
+    pub(crate) mod cookies;
     pub(crate) mod directories;
     pub(crate) mod dynamic;
     pub(crate) mod eventually;

@@ -1,10 +1,12 @@
 //! The choice of servers for a request: of those that do the work first, of the backups where none of them can.
 
-use crate::group::Group;
+use crate::group::{Group, Key};
 use crate::members::Members;
 use crate::method::{Draw, Method};
 use crate::server::Server;
+use crate::sticky::{Learns, Lesson};
 use crate::tier::{Counted, Ended, Search, Tier};
+use contract::Exchange;
 use journal::clock::Time;
 use std::sync::Arc;
 
@@ -15,31 +17,46 @@ pub struct Choice {
     /// The members of a group whose members are replaced while requests are served.
     live: Option<Arc<Members>>,
     draw: Draw,
+    /// The session of the request; empty if it has none.
+    session: Vec<u8>,
     tried: [Vec<usize>; 2],
     left: usize,
 }
 
 impl Choice {
     /// Of all servers of a group, at most `limit` of them; 0 is no limit. The key is [`Group::key`]'s.
-    pub fn new(group: &Arc<Group>, key: Vec<u8>, limit: usize) -> Choice {
+    pub fn new(group: &Arc<Group>, key: Key, limit: usize) -> Choice {
         let live = group.live_members();
         let members = live.as_ref().unwrap_or(&group.members);
+        let Key { text, session } = key;
         let (draw, left) =
-            (Draw::new(&group.method, key, members.points(&group.method)), most(members, limit));
-        Choice { group: Arc::clone(group), live, draw, tried: Default::default(), left }
+            (Draw::new(&group.method, text, members.points(&group.method)), most(members, limit));
+        Choice { group: Arc::clone(group), live, draw, session, tried: Default::default(), left }
     }
 
     /// Begins anew, with the memory of a choice that was made.
     #[inline]
-    pub(crate) fn renew(&mut self, group: &Arc<Group>, key: Vec<u8>, limit: usize) {
+    pub(crate) fn renew(&mut self, group: &Arc<Group>, Key { text, session }: Key, limit: usize) {
         if !Arc::ptr_eq(&self.group, group) {
             self.group = Arc::clone(group);
         }
         self.live = group.live_members();
         let members = self.live.as_ref().unwrap_or(&group.members);
         (self.left, self.draw) =
-            (most(members, limit), Draw::new(&group.method, key, members.points(&group.method)));
+            (most(members, limit), Draw::new(&group.method, text, members.points(&group.method)));
+        self.session = session;
         self.tried.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The session of the request; empty if it has none.
+    pub(crate) fn session(&self) -> &[u8] {
+        &self.session
+    }
+
+    /// The route of the server that the session belongs to.
+    fn route(&self) -> Option<Vec<u8>> {
+        let sticky = self.group.sticky.as_ref().filter(|_| !self.session.is_empty())?;
+        sticky.route(&self.session)
     }
 
     /// Whether another server may be asked.
@@ -59,20 +76,31 @@ impl Choice {
     pub fn choose(&mut self) -> Option<Lease> {
         self.left = self.left.saturating_sub(1);
         self.renew_members();
-        let (now_ms, is_single) = (Time::now().uptime_ms, self.is_single());
+        let (now_ms, is_single, route) = (Time::now().uptime_ms, self.is_single(), self.route());
         let Choice { group, live, draw, tried, .. } = self;
         let members = live.as_ref().unwrap_or(&group.members);
         let search = |tier: usize| Search { tried: &tried[tier], is_single, now_ms };
-        let drawn = draw.next(&group.method, members.points(&group.method), &members.primary, search(0));
-        let turn = |tier: &Tier, search: Search<'_>| match group.method {
+        let method = &group.method;
+        let claim = |index: usize, tier: &Tier, draw: &Draw| {
+            let search = search(index);
+            let takes_turns = !matches!(method, Method::LeastConnections)
+                && (index == 1 || draw.takes_turns(method, tier, search));
+            tier.claim_route(route.as_deref()?, takes_turns, search)
+        };
+        let turn = |tier: &Tier, search: Search<'_>| match method {
             Method::LeastConnections if !is_single => tier.least(search),
             _ => tier.next(search, |_| true),
         };
-        let primary = drawn.or_else(|| turn(&members.primary, search(0))).map(|index| (0, index));
-        let (tier, index) = primary.or_else(|| turn(&members.backup, search(1)).map(|index| (1, index)))?;
+        let Members { primary, backup, .. } = &**members;
+        let chosen = claim(0, primary, draw)
+            .or_else(|| draw.next(method, members.points(method), primary, search(0)))
+            .or_else(|| turn(primary, search(0)));
+        let spare = || claim(1, backup, draw).or_else(|| turn(backup, search(1)));
+        let (tier, index) = chosen.map(|index| (0, index)).or_else(|| Some((1, spare()?)))?;
         tried[tier].push(index);
         let (group, live) = (Arc::clone(group), live.clone());
-        Some(Lease { group, live, is_backup: tier == 1, index, is_single, failed: false, started_ms: now_ms })
+        let (is_backup, started_ms) = (tier == 1, now_ms);
+        Some(Lease { group, live, is_backup, index, is_single, failed: false, lesson: None, started_ms })
     }
 
     /// Takes the members that there are now. All of them may be asked: which of them were tried is not known.
@@ -108,6 +136,8 @@ pub struct Lease {
     index: usize,
     is_single: bool,
     failed: bool,
+    /// What is learned if the server does not fail.
+    lesson: Option<Box<Lesson>>,
     /// When it was chosen, in milliseconds of uptime.
     started_ms: u64,
 }
@@ -121,6 +151,27 @@ impl Lease {
     /// The group that it is of.
     pub fn group(&self) -> &Arc<Group> {
         &self.group
+    }
+
+    /// What sessions know the server by.
+    pub(crate) fn route(&self) -> &[u8] {
+        self.tier().route(self.index)
+    }
+
+    /// Learns from the answer of the server to a request of this session, if the group learns from answers. This is called
+    /// when the head is there, and at the end.
+    pub(crate) fn learn(&mut self, exchange: &Exchange, session: &[u8], now: Learns) {
+        let Some(sticky) = &self.group.sticky else { return };
+        let Some(learns) = sticky.learns() else { return };
+        let is_known = self.lesson.as_ref().is_some_and(|lesson| lesson.is_begun);
+        if is_known || (now, learns) == (Learns::AtEnd, Learns::AtHead) {
+            return;
+        }
+        let lesson = Lesson::of(&**sticky, exchange, session);
+        match (lesson, learns) {
+            (Some(lesson), Learns::AtHead) => sticky.learn(&lesson, self.route()),
+            (lesson, _) => self.lesson = lesson.map(Box::new),
+        }
     }
 
     /// Takes note that the server failed; tells whether it is left alone from now on.
@@ -147,8 +198,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if !self.failed {
-            self.tier().done(self.index, self.ended());
+        if self.failed {
+            return;
+        }
+        self.tier().done(self.index, self.ended());
+        if let (Some(lesson), Some(sticky)) = (&self.lesson, &self.group.sticky) {
+            sticky.learn(lesson, self.route());
         }
     }
 }
@@ -156,8 +211,8 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::Choice;
-    use crate::group::{Group, Keepalive};
-    use crate::server::Server;
+    use crate::group::{Group, Keepalive, Key};
+    use crate::server::{Admission, Server};
     use crate::tier::ServerState;
     use net::SocketAddress;
     use std::sync::Arc;
@@ -178,7 +233,8 @@ mod tests {
     #[test]
     fn shares_follow_the_weights_smoothly() {
         let group = group(vec![Server { weight: 5, ..server(1) }, server(2), server(3)]);
-        let ports: Vec<_> = (0..7).filter_map(|_| port(&mut Choice::new(&group, Vec::new(), 0))).collect();
+        let ports: Vec<_> =
+            (0..7).filter_map(|_| port(&mut Choice::new(&group, Key::default(), 0))).collect();
         assert_eq!(ports, [1, 1, 2, 1, 3, 1, 1]);
     }
 
@@ -187,15 +243,15 @@ mod tests {
         let servers = vec![
             Server { backup: true, ..server(1) },
             server(2),
-            Server { down: true, ..server(3) },
+            Server { admission: Admission::Down, ..server(3) },
             server(4),
         ];
         let group = group(servers);
-        let mut choice = Choice::new(&group, Vec::new(), 0);
+        let mut choice = Choice::new(&group, Key::default(), 0);
         let ports: Vec<_> = std::iter::from_fn(|| port(&mut choice)).collect();
         assert_eq!(ports, [2, 4, 1]);
         assert!(!choice.has_more());
-        let mut choice = Choice::new(&group, Vec::new(), 1);
+        let mut choice = Choice::new(&group, Key::default(), 1);
         assert!(choice.has_more());
         choice.choose();
         assert!(!choice.has_more());
@@ -205,11 +261,11 @@ mod tests {
     fn a_server_that_failed_is_left_alone_and_comes_back() {
         let failing = |fail_timeout| {
             let group = group(vec![Server { fail_timeout, ..server(1) }, server(2)]);
-            let mut lease = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+            let mut lease = Choice::new(&group, Key::default(), 0).choose().unwrap();
             assert_eq!(lease.server().address.port(), Some(1));
             assert!(lease.fail());
             drop(lease);
-            (0..4).filter_map(|_| port(&mut Choice::new(&group, Vec::new(), 0))).collect::<Vec<_>>()
+            (0..4).filter_map(|_| port(&mut Choice::new(&group, Key::default(), 0))).collect::<Vec<_>>()
         };
         assert_eq!(failing(Duration::from_secs(60)), [2, 2, 2, 2]);
         assert!(failing(Duration::ZERO).contains(&1));
@@ -219,16 +275,16 @@ mod tests {
     fn the_only_server_is_always_asked() {
         let group = group(vec![server(1)]);
         for _ in 0..3 {
-            assert!(!Choice::new(&group, Vec::new(), 0).choose().unwrap().fail());
+            assert!(!Choice::new(&group, Key::default(), 0).choose().unwrap().fail());
         }
     }
 
     #[test]
     fn figures_of_servers() {
-        let group = group(vec![server(1), Server { down: true, ..server(2) }, server(3)]);
-        let mut first = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+        let group = group(vec![server(1), Server { admission: Admission::Down, ..server(2) }, server(3)]);
+        let mut first = Choice::new(&group, Key::default(), 0).choose().unwrap();
         let connection = first.count_connection();
-        let second = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+        let second = Choice::new(&group, Key::default(), 0).choose().unwrap();
         first.fail();
         let all = group.figures();
         let figures = |index: usize| (all[index].requests, all[index].active, all[index].failures);
@@ -244,13 +300,15 @@ mod tests {
     #[test]
     fn so_many_requests_at_once() {
         let group = group(vec![Server { max_conns: 1, ..server(1) }, server(2)]);
-        let first = Choice::new(&group, Vec::new(), 0).choose().unwrap();
-        let second = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+        let first = Choice::new(&group, Key::default(), 0).choose().unwrap();
+        let second = Choice::new(&group, Key::default(), 0).choose().unwrap();
         assert_eq!((first.server().address.port(), second.server().address.port()), (Some(1), Some(2)));
-        assert_eq!(port(&mut Choice::new(&group, Vec::new(), 0)), Some(2));
+        assert_eq!(port(&mut Choice::new(&group, Key::default(), 0)), Some(2));
         drop((first, second));
-        let ports =
-            [port(&mut Choice::new(&group, Vec::new(), 0)), port(&mut Choice::new(&group, Vec::new(), 0))];
+        let ports = [
+            port(&mut Choice::new(&group, Key::default(), 0)),
+            port(&mut Choice::new(&group, Key::default(), 0)),
+        ];
         assert!(ports.contains(&Some(1)), "{ports:?}");
     }
 }

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::dialogue::{Carrier, Dialogue, Remarks};
 use crate::failure::{CONNECTING, Failure, HANDSHAKING};
 use crate::failures::Failures;
-use crate::group::Group;
+use crate::group::{Group, Key};
 use crate::line::{Clock, Line, Link, Sent};
 use crate::patience::{Patience, Wait};
 use crate::pool::{self, Parked};
@@ -16,9 +16,10 @@ use crate::resolver::Lookup;
 use crate::secured::Reading;
 use crate::settings::Settings;
 use crate::shared::{self, Found, Member};
+use crate::sticky::Learns;
 use content::Content;
 use contract::{Exchange, Task, Turn, Work};
-use http::Status;
+use http::{Fields, Status};
 use journal::Level;
 use journal::clock::Time;
 use net::{ConnectOptions, Stream};
@@ -53,6 +54,8 @@ pub struct Conversation<D> {
     forgiven: u32,
     /// What was read of the response and not sent yet.
     content: Content,
+    /// The cookie that keeps the session of the client with the server that was chosen last.
+    cookie: Option<Vec<u8>>,
 }
 
 enum State {
@@ -109,7 +112,7 @@ impl<D: Dialogue> Conversation<D> {
         Box::new(Conversation {
             call: Call::new::<D>(exchange, group, settings),
             dialogue: D::default(),
-            choice: Choice::new(group, Vec::new(), 0),
+            choice: Choice::new(group, Key::default(), 0),
             state: State::Choosing,
             line: None,
             patience: Patience::default(),
@@ -117,13 +120,14 @@ impl<D: Dialogue> Conversation<D> {
             is_first: true,
             forgiven: 0,
             content: Content::default(),
+            cookie: None,
         })
     }
 
     /// The work of asking servers until one has an answer, or until no other may be asked. Its outcome is this
     /// conversation. There is no other way to open a connection to a server, so that a caller who must not ask other
     /// servers knows by the work that it would. The servers are chosen by the key ([`Group::key`]).
-    pub fn work(mut self: Box<Self>, key: Vec<u8>) -> Work {
+    pub fn work(mut self: Box<Self>, key: Key) -> Work {
         let Call { group, settings, .. } = &self.call;
         self.choice.renew(group, key, settings.next_upstream_tries);
         let lasts = settings.ignore_client_abort;
@@ -137,12 +141,14 @@ impl<D: Dialogue> Conversation<D> {
 
     /// Ends the conversation, and leaves its memory for a further request.
     pub(crate) fn leave(mut self: Box<Self>, exchange: &Exchange) {
-        let Conversation { call, dialogue, state, line, patience, is_first, forgiven, content, .. } =
-            &mut *self;
+        let Conversation {
+            call, dialogue, state, line, patience, is_first, forgiven, content, cookie, ..
+        } = &mut *self;
         call.clear();
         dialogue.clear();
         (*state, *line, *is_first, *content) = (State::Choosing, None, true, Content::default());
         *forgiven = 0;
+        *cookie = None;
         patience.clear();
         exchange.leave(self);
     }
@@ -214,7 +220,7 @@ impl<D: Dialogue> Conversation<D> {
         match found {
             Ok((addresses, _)) => {
                 let group = Arc::new(host.group(&addresses));
-                self.choice.renew(&group, Vec::new(), self.call.settings.next_upstream_tries);
+                self.choice.renew(&group, Key::default(), self.call.settings.next_upstream_tries);
                 self.call.group = group;
                 self.started = Time::now().instant;
                 self.state = State::Choosing;
@@ -228,6 +234,25 @@ impl<D: Dialogue> Conversation<D> {
         Poll::Ready(())
     }
 
+    /// Adds the cookie of a session to the response, whatever that will be.
+    fn send_cookie(&mut self, exchange: &mut Exchange) {
+        let Some(cookie) = self.cookie.take() else { return };
+        if exchange.response.fields.push(b"Set-Cookie", &cookie).is_err() {
+            exchange.log(Level::Error, "the cookie of \"sticky\" cannot be sent");
+        }
+    }
+
+    /// Learns which server the session of the request belongs to, if the group learns from answers. The fields of the answer
+    /// are the upstream's for the variables that this evaluates.
+    pub fn learn(&mut self, exchange: &Exchange, fields: impl Fn(&mut D) -> &mut Fields) {
+        let learns = self.call.group.sticky.as_ref().is_some_and(|sticky| sticky.learns().is_some());
+        let Some(line) = self.line.as_mut().filter(|_| learns) else { return };
+        self.call.attempts.set_fields(fields(&mut self.dialogue));
+        line.lease.learn(exchange, self.choice.session(), Learns::AtHead);
+        // The same call takes them back.
+        self.call.attempts.set_fields(fields(&mut self.dialogue));
+    }
+
     /// Chooses a server, and takes an idle connection to it or begins to connect.
     fn choose(&mut self, turn: &mut Turn<'_, '_>) {
         let redirected = self.is_first && !self.call.attempts.is_empty();
@@ -239,6 +264,9 @@ impl<D: Dialogue> Conversation<D> {
             return;
         };
         self.call.attempts.begin(&lease.server().name, redirected);
+        if let Some(sticky) = &lease.group().sticky {
+            self.cookie = sticky.cookie(turn.exchange, lease.route());
+        }
         let clock = Clock::start(&self.call.attempts);
         if let Some(carrier) = D::CARRIER {
             return self.join(turn, carrier, (lease, clock));
@@ -488,7 +516,10 @@ impl<D: Dialogue> Task for Conversation<D> {
             match self.state {
                 State::Choosing => self.choose(turn),
                 State::Asking => ready!(self.poll_asking(turn))?,
-                State::Answered | State::Failed(..) => return Poll::Ready(Ok(())),
+                State::Answered | State::Failed(..) => {
+                    self.send_cookie(turn.exchange);
+                    return Poll::Ready(Ok(()));
+                }
                 _ => ready!(self.poll_preparing(turn)),
             }
         }

@@ -5,6 +5,7 @@ use crate::members::Members;
 use crate::method::Method;
 use crate::resolver::Resolving;
 use crate::server::Server;
+use crate::sticky::Sticky;
 use crate::tier::Figures;
 use conf::{Inputs, value};
 use contract::{Exchange, Identity, Origin};
@@ -55,10 +56,21 @@ pub struct Group {
     pub keepalive: Keepalive,
     pub(crate) method: Method,
     pub(crate) members: Arc<Members>,
+    /// How sessions are kept with their servers (`sticky`).
+    pub(crate) sticky: Option<Arc<dyn Sticky>>,
     /// The members at this time, if they are replaced while requests are served.
     pub(crate) live: Option<Arc<Live>>,
     /// The name that has to be looked up before the servers are known.
     pub(crate) unresolved: Option<Box<Host>>,
+}
+
+/// What the servers of a request are chosen by.
+#[derive(Debug, Default)]
+pub struct Key {
+    /// What the method chooses by; empty if it chooses by nothing.
+    pub(crate) text: Vec<u8>,
+    /// The session that the request belongs to; empty if it belongs to none.
+    pub(crate) session: Vec<u8>,
 }
 
 /// A host that has to be looked up.
@@ -84,7 +96,7 @@ impl Group {
 
     pub(crate) fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
         let method = Method::RoundRobin;
-        Group { name: name.into(), keepalive, method, members, live: None, unresolved: None }
+        Group { name: name.into(), keepalive, method, members, sticky: None, live: None, unresolved: None }
     }
 
     /// A group of the servers that have the addresses of a host, which is looked up when a request needs it.
@@ -99,6 +111,12 @@ impl Group {
         let group = Group { method, ..self };
         group.members.points(&group.method);
         group
+    }
+
+    /// The same, with sessions that are kept with their servers.
+    #[must_use]
+    pub fn sticky(self, sticky: Option<Arc<dyn Sticky>>) -> Group {
+        Group { sticky, ..self }
     }
 
     /// Like [`Group::kept`], but some of the servers may be hosts whose addresses are looked up again and again, by a
@@ -126,8 +144,9 @@ impl Group {
 
     /// What the servers of a request are chosen by.
     #[inline]
-    pub fn key(&self, exchange: &Exchange) -> Vec<u8> {
-        self.method.key(exchange)
+    pub fn key(&self, exchange: &Exchange) -> Key {
+        let session = self.sticky.as_ref().map(|sticky| sticky.session(exchange));
+        Key { text: self.method.key(exchange), session: session.unwrap_or_default() }
     }
 }
 
@@ -169,6 +188,7 @@ pub fn resolve(address: &value::Address, inputs: &dyn Inputs) -> Result<Vec<Sock
 #[cfg(test)]
 mod tests {
     use super::{Server, identity};
+    use crate::server::Admission;
     use net::SocketAddress;
     use std::time::Duration;
 
@@ -196,7 +216,10 @@ mod tests {
             ("a", vec![Server { max_fails: 2, ..server.clone() }]),
             ("a", vec![Server { fail_timeout: Duration::from_secs(11), ..server.clone() }]),
             ("a", vec![Server { backup: true, ..server.clone() }]),
-            ("a", vec![Server { down: true, ..server }]),
+            ("a", vec![Server { admission: Admission::Down, ..server.clone() }]),
+            ("a", vec![Server { admission: Admission::Draining, ..server.clone() }]),
+            ("a", vec![Server { route: Some(b"a"[..].into()), ..server.clone() }]),
+            ("a", vec![Server { route: Some(b"b"[..].into()), ..server }]),
         ];
         for (index, (name, servers)) in groups.iter().enumerate() {
             assert_eq!(identity(name, servers), identity(name, &servers.clone()));

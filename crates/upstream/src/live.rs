@@ -210,7 +210,7 @@ impl ChangingServer {
 mod tests {
     use super::{ChangingServer, Configured, Found, Live, OfService};
     use crate::balance::Choice;
-    use crate::group::{Group, Keepalive};
+    use crate::group::{Group, Keepalive, Key};
     use crate::method::Method;
     use crate::server::Server;
     use contract::Origin;
@@ -227,6 +227,10 @@ mod tests {
         Configured::Changing(host)
     }
 
+    fn key() -> Key {
+        Key { text: b"key".to_vec(), ..Key::default() }
+    }
+
     fn found(last: u8) -> Found {
         Found { address: ([127, 0, 0, last], 0).into(), service: None }
     }
@@ -238,7 +242,7 @@ mod tests {
     }
 
     fn asked(group: &Arc<Group>) -> Vec<String> {
-        let mut choice = Choice::new(group, b"key".to_vec(), 0);
+        let mut choice = Choice::new(group, key(), 0);
         std::iter::from_fn(|| choice.choose().map(|lease| lease.server().name.to_string())).collect()
     }
 
@@ -264,7 +268,7 @@ mod tests {
     fn a_server_that_stays_keeps_what_is_known_of_it() {
         let (group, live) = group(&[host(Server { max_conns: 1, ..template() })], &Origin::default());
         live.put(0, vec![found(1), found(2)]);
-        let mut choice = Choice::new(&group, Vec::new(), 0);
+        let mut choice = Choice::new(&group, Key::default(), 0);
         let first = choice.choose().unwrap();
         assert_eq!(&*first.server().name, "127.0.0.1:80");
         let mut second = choice.choose().unwrap();
@@ -285,9 +289,9 @@ mod tests {
                 Group::configured("g", vec![host(template())], Keepalive::DEFAULT, &Origin::default());
             let group = Arc::new(group.chosen_by(method));
             let live = group.live.as_ref().unwrap();
-            assert!(Choice::new(&group, b"key".to_vec(), 0).choose().is_none());
+            assert!(Choice::new(&group, key(), 0).choose().is_none());
             live.put(0, vec![found(1), found(2)]);
-            let mut choice = Choice::new(&group, b"key".to_vec(), 0);
+            let mut choice = Choice::new(&group, key(), 0);
             assert!(choice.choose().is_some());
             live.put(0, vec![found(3)]);
             assert_eq!(&*choice.choose().unwrap().server().name, "127.0.0.3:80");

@@ -76,6 +76,17 @@ impl Draw {
         *self = Draw::new(method, std::mem::take(&mut self.key), points);
     }
 
+    /// Whether the servers of a tier take turns, since the method does nothing else or gave up.
+    pub(crate) fn takes_turns(&self, method: &Method, tier: &Tier, search: Search<'_>) -> bool {
+        let has_choice = match method {
+            Method::RoundRobin | Method::LeastConnections => false,
+            Method::Ring(_) => !search.is_single,
+            _ => tier.servers.len() > 1,
+        };
+        let lacks_key = matches!(method, Method::Hash(_) | Method::Ring(_)) && self.key.is_empty();
+        !has_choice || lacks_key || self.tries > TRIES
+    }
+
     /// The next server of a tier by a method that does not simply take turns; none where it gives up.
     pub(crate) fn next(
         &mut self,
@@ -84,15 +95,7 @@ impl Draw {
         tier: &Tier,
         search: Search<'_>,
     ) -> Option<usize> {
-        match method {
-            Method::RoundRobin | Method::LeastConnections => return None,
-            Method::Ring(_) if search.is_single => return None,
-            Method::Ring(_) => {}
-            _ if tier.servers.len() < 2 => return None,
-            _ => {}
-        }
-        let needs_key = matches!(method, Method::Hash(_) | Method::Ring(_));
-        if needs_key && self.key.is_empty() {
+        if self.takes_turns(method, tier, search) {
             return None;
         }
         let mut drawn = None;

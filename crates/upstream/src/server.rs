@@ -1,6 +1,8 @@
 //! One of the servers that do the same.
 
 use contract::Identity;
+use http::hex;
+use md5::{Digest, Md5};
 use net::SocketAddress;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -25,8 +27,22 @@ pub struct Server {
     pub fail_timeout: Duration,
     /// Whether it is asked only where no other can be (`backup`).
     pub backup: bool,
-    /// Whether it is never asked (`down`).
-    pub down: bool,
+    /// Which requests it gets.
+    pub admission: Admission,
+    /// What sessions know it by, unless that follows from its address (`route`).
+    pub route: Option<Box<[u8]>>,
+}
+
+/// Which requests a server gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// All.
+    #[default]
+    Open,
+    /// Only those of sessions that belong to it (`drain`).
+    Draining,
+    /// None (`down`).
+    Down,
 }
 
 impl Server {
@@ -41,7 +57,8 @@ impl Server {
             max_fails: 1,
             fail_timeout: Duration::from_secs(10),
             backup: false,
-            down: false,
+            admission: Admission::Open,
+            route: None,
         }
     }
 
@@ -50,10 +67,28 @@ impl Server {
         self.identify(Identity::default()) == other.identify(Identity::default())
     }
 
+    /// What sessions know it by.
+    pub(crate) fn route(&self) -> Box<[u8]> {
+        match &self.route {
+            Some(route) => route.clone(),
+            None => hex::text(&Md5::digest(self.name.as_bytes())).into_bytes().into(),
+        }
+    }
+
     /// Adds every setting of this server.
     pub(crate) fn identify(&self, identity: Identity) -> Identity {
-        let Server { name, written, address, weight, max_conns, max_fails, fail_timeout, backup, down } =
-            self;
+        let Server {
+            name,
+            written,
+            address,
+            weight,
+            max_conns,
+            max_fails,
+            fail_timeout,
+            backup,
+            admission,
+            route,
+        } = self;
         let identity = identity.bytes(&**name).bytes(&**written);
         let identity = match address {
             SocketAddress::Inet(address) => identity.number(0_u8).bytes(address.to_string()),
@@ -66,6 +101,8 @@ impl Server {
             .number(*max_fails)
             .number(fail_timeout.as_nanos())
             .number(*backup)
-            .number(*down)
+            .number(*admission as u8)
+            .number(route.is_some())
+            .bytes(route.as_deref().unwrap_or_default())
     }
 }

@@ -1,7 +1,7 @@
 //! Servers among which requests are distributed, with the state of each. A server that failed gets no requests for a
 //! while, and then a small share at first. Counts are `Relaxed`: they are for metrics, and decide nothing.
 
-use crate::server::Server;
+use crate::server::{Admission, Server};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,8 +13,10 @@ pub(crate) struct Tier {
     states: Mutex<Vec<State>>,
     /// The sum of all weights.
     pub(crate) weight: u64,
-    /// How many servers are not `down`.
+    /// How many servers get all requests.
     pub(crate) alive: usize,
+    /// What sessions know the servers by, computed at the first use.
+    routes: OnceLock<Box<[Box<[u8]>]>>,
     /// What took over when the servers were replaced.
     heir: OnceLock<Heir>,
 }
@@ -57,6 +59,8 @@ pub enum ServerState {
     Up,
     /// It failed too often, and is left alone for a while.
     Failed,
+    /// The configuration says `drain`: it is asked only for sessions that belong to it.
+    Draining,
     /// The configuration says `down`.
     Down,
 }
@@ -134,8 +138,9 @@ impl Tier {
         };
         let states = Mutex::new(servers.iter().map(state).collect());
         let weight = servers.iter().map(|server| u64::from(server.weight)).sum();
-        let alive = servers.iter().filter(|server| !server.down).count();
-        Tier { servers: servers.into(), states, weight, alive, heir: OnceLock::new() }
+        let alive = servers.iter().filter(|server| server.admission == Admission::Open).count();
+        let (routes, heir) = (OnceLock::new(), OnceLock::new());
+        Tier { servers: servers.into(), states, weight, alive, routes, heir }
     }
 
     /// Lets other servers take the place of these. A request that is in progress counts there, too, if its server stays.
@@ -214,6 +219,34 @@ impl Tier {
         is_free
     }
 
+    /// What sessions know the server by.
+    pub(crate) fn route(&self, index: usize) -> &[u8] {
+        &self.routes()[index]
+    }
+
+    fn routes(&self) -> &[Box<[u8]>] {
+        self.routes.get_or_init(|| self.servers.iter().map(Server::route).collect())
+    }
+
+    /// The server of a session, if it can be asked; then it is taken. If the servers take turns, its turns are counted: it
+    /// gets fewer of the requests that have no session.
+    pub(crate) fn claim_route(&self, route: &[u8], take_turns: bool, search: Search<'_>) -> Option<usize> {
+        let index = self.routes().iter().position(|own| **own == *route)?;
+        let server = &self.servers[index];
+        let mut states = self.lock();
+        if server.admission == Admission::Down || !self.has_capacity(&states, index, search) {
+            return None;
+        }
+        let others = i64::try_from(self.weight).unwrap_or(i64::MAX) - i64::from(server.weight);
+        // As in nginx, no more is counted than the others can make up for in a round.
+        if take_turns && states[index].current > -others {
+            let (_, total) = self.raise(&mut states, search, |_, _| true);
+            states[index].current -= total;
+        }
+        self.take(&mut states, index, search.now_ms);
+        Some(index)
+    }
+
     /// Whether this very server could be asked.
     pub(crate) fn has_free(&self, index: usize, search: Search<'_>) -> bool {
         let states = self.lock();
@@ -271,10 +304,11 @@ impl Tier {
         let states = self.lock();
         let figures = |(server, state): (&Server, &State)| Figures {
             name: Arc::clone(&server.name),
-            state: match server.down {
-                true => ServerState::Down,
-                false if state.is_failed(server, now_ms) => ServerState::Failed,
-                false => ServerState::Up,
+            state: match server.admission {
+                Admission::Down => ServerState::Down,
+                _ if state.is_failed(server, now_ms) => ServerState::Failed,
+                Admission::Draining => ServerState::Draining,
+                Admission::Open => ServerState::Up,
             },
             requests: state.sums.requests,
             active: state.requests.into(),
@@ -288,13 +322,19 @@ impl Tier {
 
     #[inline]
     fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
+        self.servers[index].admission == Admission::Open && self.has_capacity(states, index, search)
+    }
+
+    /// Whether a server can be asked, if the configuration allows it.
+    #[inline]
+    fn has_capacity(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
         if self.heir.get().is_some() {
             return false;
         }
         let (server, state) = (&self.servers[index], &states[index]);
         let is_full = server.max_conns > 0 && state.requests >= server.max_conns;
         let is_failed = !search.is_single && state.is_failed(server, search.now_ms);
-        !server.down && !is_full && !is_failed && !search.tried.contains(&index)
+        !is_full && !is_failed && !search.tried.contains(&index)
     }
 
     /// The requests of a server, as they compare to those of the other one.
@@ -309,6 +349,18 @@ impl Tier {
         search: Search<'_>,
         fits: impl Fn(usize, &[State]) -> bool,
     ) -> Option<usize> {
+        let (best, total) = self.raise(states, search, fits);
+        states[best?].current -= total;
+        best
+    }
+
+    /// Brings the turns of these servers nearer. Gives the one whose turn it is, and by how much all came nearer.
+    fn raise(
+        &self,
+        states: &mut [State],
+        search: Search<'_>,
+        fits: impl Fn(usize, &[State]) -> bool,
+    ) -> (Option<usize>, i64) {
         let mut best: Option<usize> = None;
         let mut total = 0;
         for index in 0..states.len() {
@@ -324,8 +376,7 @@ impl Tier {
                 best = Some(index);
             }
         }
-        states[best?].current -= total;
-        best
+        (best, total)
     }
 
     fn take(&self, states: &mut [State], index: usize, now: u64) {

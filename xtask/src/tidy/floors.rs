@@ -103,6 +103,7 @@ const HOUSES: &[House] = &[
                     "patience",
                     "random",
                     "server",
+                    "sticky",
                 ],
             },
             Floor {

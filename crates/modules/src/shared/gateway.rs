@@ -331,6 +331,9 @@ impl<P: Protocol> Gateway<P> {
     fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
         let settings = self.0.settings();
         let cached = self.cached(exchange);
+        if conversation.answered().is_ok() {
+            conversation.learn(exchange, |dialogue| P::head(dialogue).1);
+        }
         if let (Some(cached), Ok(())) = (&cached, conversation.answered()) {
             let (status, fields) = P::head(&mut conversation.dialogue);
             cached.note_answer(status);

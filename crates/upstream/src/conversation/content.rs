@@ -9,6 +9,7 @@ use crate::kind::Kind;
 use crate::line::{Line, Sent};
 use crate::patience::Wait;
 use crate::settings::Settings;
+use crate::sticky::Learns;
 use bytes::Bytes;
 use contract::{Body, Exchange, Outcome, Piece, Pull, Source, Tunnel, Turn};
 use journal::Level;
@@ -315,6 +316,7 @@ impl<D: Dialogue> Conversation<D> {
                 let message = "upstream sent more data than its response has while reading upstream";
                 log(&self.call, line, exchange, Level::Warn, message);
             }
+            line.lease.learn(exchange, self.choice.session(), Learns::AtEnd);
             line.finish(&mut self.dialogue, reusable, self.call.tag);
             self.line = None;
         }

@@ -5,7 +5,7 @@
 //! seconds by default), it gets no requests for that time. A `backup` server gets requests only if no other server
 //! can. A server that is `down` gets none. A server with `max_conns` requests gets no further one until one of them
 //! ends. Names are looked up when the configuration is read; a name with several addresses stands for several
-//! servers. `slow_start`, `route` and `drain` are not supported.
+//! servers. `slow_start` is not supported.
 //!
 //! With `resolve`, a name is looked up again when its addresses expire, by the `resolver` of the block or of `http`,
 //! and the servers of the group change while requests are served. The block needs a `zone`, as in nginx. Requests in
@@ -31,6 +31,42 @@
 //!   With `consistent`, only a few values change their server when a server is added or removed.
 //! - `random` chooses a random server, and `random two` the one of two random servers that `least_conn` would choose.
 //!
+//! `sticky` keeps the requests of a session with one server. A request without a session gets a server by the method.
+//! If the server of a session is down, failed, or has `max_conns` requests, the method chooses another one.
+//!
+//! - `sticky cookie NAME` sends a cookie that names the server of the response: `NAME=ROUTE`. The cookie lasts until
+//!   the browser closes, or for the time of `expires=TIME`; `expires=max` is ten years. `domain=`, `path=`,
+//!   `samesite=strict`, `lax` or `none`, `secure` and `httponly` set the attributes of the cookie. `domain=` and
+//!   `samesite=` may contain variables.
+//! - `sticky route $VARIABLE …` reads the route from the first variable that has a value. The application sets the
+//!   route, for example in its own cookie.
+//! - `sticky learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE` learns which server began a session. The first
+//!   `create` with a value names the session that a response begins, for example `$upstream_cookie_sessionid`. The
+//!   first `lookup` with a value names the session of a request, for example `$cookie_sessionid`. A session ends ten
+//!   minutes after its last response, or after `timeout=TIME`. With `header`, a session is known as soon as the
+//!   header of the response has arrived, and not only when the response is complete. One megabyte has room for
+//!   about 4,000 sessions. If the zone is full, the session that was used longest ago is dropped. A reload keeps the
+//!   sessions if name and size of the zone and the name of the group stay the same.
+//!
+//! The route of a server is `route=TEXT` of its line, with up to 32 characters, or the MD5 hash of its address. Several
+//! servers may have one route; the first one gets the requests. A server with `drain` gets only the requests of its
+//! sessions, so that it can be stopped when these have ended.
+//!
+//! ```nginx
+//! upstream shop {
+//!     least_conn;
+//!     sticky cookie srv expires=1h path=/ secure httponly samesite=lax;
+//!     server 10.0.0.1:8080 route=a;
+//!     server 10.0.0.2:8080 route=b;
+//!     server 10.0.0.3:8080 route=c drain;
+//! }
+//! upstream app {
+//!     sticky learn create=$upstream_cookie_sessionid lookup=$cookie_sessionid zone=sessions:1m;
+//!     server 10.0.0.1:8081;
+//!     server 10.0.0.2:8081;
+//! }
+//! ```
+//!
 //! `least_conn`, `random two` and `max_conns` count the requests of all threads. If the chosen server cannot be used,
 //! the method chooses again. After 20 such choices the servers take turns.
 //!
@@ -47,6 +83,11 @@
 //!     server 127.0.0.1:8082 backup;
 //!     keepalive 8;
 //! }
+//! upstream sessions {
+//!     sticky cookie srv path=/ httponly;
+//!     server 127.0.0.1:8081 route=a;
+//!     server 127.0.0.1:8082 route=b;
+//! }
 //! upstream texts {
 //!     hash $arg_text;
 //!     server 127.0.0.1:8081;
@@ -60,6 +101,9 @@
 //!     }
 //!     location /texts {
 //!         proxy_pass http://texts;
+//!     }
+//!     location /sessions {
+//!         proxy_pass http://sessions;
 //!     }
 //! }
 //! server {
@@ -94,15 +138,26 @@
 //! HTTP/1.1 200 OK
 //!
 //! from the first
+//! ---
+//! GET /sessions HTTP/1.1
+//! Host: localhost
+//! Cookie: srv=b
+//!
+//! HTTP/1.1 200 OK
+//! Set-Cookie: srv=b; httponly; path=/
+//!
+//! from the second
 //! ```
 
 mod asked;
+mod keepalive;
 mod method;
 mod server;
+mod sticky;
 
 use super::resolver;
-use ::upstream::{Configured, Group, Keepalive, Registry, Renewal, Resolver, Resolving};
-use conf::value::{number, size};
+use ::upstream::{Configured, Group, Registry, Renewal, Resolver, Resolving};
+use conf::value::size;
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
     Args, Directive, Identity, Loading, Module, Rule, ScopeBuilder, SectionId, Threads, View, Written,
@@ -111,6 +166,7 @@ use server::SERVER;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use sticky::STICKY;
 
 /// Groups of servers.
 pub static MODULE: Module = Module {
@@ -122,10 +178,11 @@ pub static MODULE: Module = Module {
         &method::IP_HASH,
         &method::HASH,
         &method::RANDOM,
-        &KEEPALIVE,
-        &KEEPALIVE_REQUESTS,
-        &KEEPALIVE_TIME,
-        &KEEPALIVE_TIMEOUT,
+        &STICKY,
+        &keepalive::KEEPALIVE,
+        &keepalive::KEEPALIVE_REQUESTS,
+        &keepalive::KEEPALIVE_TIME,
+        &keepalive::KEEPALIVE_TIMEOUT,
         &ZONE,
         &RESOLVER,
         &RESOLVER_TIMEOUT,
@@ -141,38 +198,6 @@ pub static UPSTREAM: Directive<Block> = Directive::new("upstream", parse_upstrea
     .rule(Rule::Never)
     .repeats()
     .help("Defines a group of servers.");
-
-/// `keepalive NUMBER [local]`
-pub static KEEPALIVE: Directive<(usize, bool)> = Directive::new("keepalive", parse_keepalive)
-    .within(Contexts::UPSTREAM)
-    .args(Arity::Range(1, 2))
-    .rule(Rule::Never)
-    .default("32 local")
-    .help("How many idle connections each thread keeps; 0 means none.");
-
-/// `keepalive_requests NUMBER`
-pub static KEEPALIVE_REQUESTS: Directive<u64> = Directive::number("keepalive_requests")
-    .slot("upstream keepalive_requests")
-    .within(Contexts::UPSTREAM)
-    .rule(Rule::Never)
-    .default("1000")
-    .help("How many requests go over one connection.");
-
-/// `keepalive_time TIME`
-pub static KEEPALIVE_TIME: Directive<Duration> = Directive::time("keepalive_time")
-    .slot("upstream keepalive_time")
-    .within(Contexts::UPSTREAM)
-    .rule(Rule::Never)
-    .default("1h")
-    .help("How long a connection is used.");
-
-/// `keepalive_timeout TIME`
-pub static KEEPALIVE_TIMEOUT: Directive<Duration> = Directive::time("keepalive_timeout")
-    .slot("upstream keepalive_timeout")
-    .within(Contexts::UPSTREAM)
-    .rule(Rule::Never)
-    .default("60s")
-    .help("How long an idle connection is kept.");
 
 /// `zone NAME [SIZE]`
 pub static ZONE: Directive<()> = Directive::new("zone", parse_zone)
@@ -216,21 +241,6 @@ fn parse_upstream(args: &Args<'_>, _: &mut Loading) -> Result<Block, Diagnostic>
     Ok(Block { name, section, group: OnceLock::new(), renewal: OnceLock::new() })
 }
 
-fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Diagnostic> {
-    let word = args.word(0)?;
-    let invalid = |word: &Word| {
-        let message = format!("invalid value \"{word}\" in \"keepalive\" directive");
-        Diagnostic::emerg(message).at(args.node.span).under(word.span)
-    };
-    let count = number(word).ok().and_then(|count| usize::try_from(count).ok());
-    let count = count.ok_or_else(|| invalid(word))?;
-    match args.words().get(1) {
-        None => Ok((count, false)),
-        Some(word) if word.is("local") => Ok((count, true)),
-        Some(word) => Err(args.invalid(word)),
-    }
-}
-
 fn parse_zone(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
     /// What nginx needs at least: eight pages.
     const LEAST_SIZE: u64 = 8 * 4096;
@@ -258,6 +268,7 @@ pub(crate) fn tag(view: &View<'_>, location: &[u8], pass: &[u8]) -> usize {
 
 /// Judges the blocks of `http` even where nothing uses them.
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    sticky::check_zones(view)?;
     for written in view.here(&UPSTREAM) {
         method::check_backups(&view.at(written.value.section))?;
         let servers = view.at(written.value.section).here(&SERVER);
@@ -330,17 +341,12 @@ pub(crate) fn groups(view: &View<'_>) -> Vec<Arc<Group>> {
 fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     let inside = http.at(block.section);
     let servers: Vec<Configured> = inside.here(&SERVER).iter().map(|written| written.value.clone()).collect();
-    let mut keepalive = Keepalive::DEFAULT;
-    if let Some(&(connections, local)) = inside.get(&KEEPALIVE) {
-        (keepalive.connections, keepalive.local) = (connections, local);
-    }
-    inside.assign(&KEEPALIVE_REQUESTS, &mut keepalive.requests);
-    inside.assign(&KEEPALIVE_TIME, &mut keepalive.time);
-    inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
+    let keepalive = keepalive::of_block(&inside);
     let method =
         inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
-    let group = Group::configured(&block.name, servers, keepalive, http.origin()).chosen_by(method);
-    let group = Arc::new(group);
+    let sticky = inside.get(&STICKY).map(|way| way.of_group(&block.name, http.origin()));
+    let group = Group::configured(&block.name, servers, keepalive, http.origin());
+    let group = Arc::new(group.chosen_by(method).sticky(sticky));
     Registry::of(http.origin()).add(&group);
     group
 }

@@ -1,6 +1,6 @@
 //! The servers of a group.
 
-use ::upstream::{ChangingServer, Configured, Server, resolve};
+use ::upstream::{Admission, ChangingServer, Configured, Server, resolve};
 use conf::catalogue::judge_parameter;
 use conf::value::{Host, endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
@@ -16,7 +16,7 @@ pub(super) static SERVER: Directive<Configured> = Directive::new("server", parse
     .rule(Rule::Never)
     .repeats()
     .help(
-        "The address of a server, with weight=, max_conns=, max_fails=, fail_timeout=, backup, down, resolve, service=.",
+        "The address of a server, with weight=, max_conns=, max_fails=, fail_timeout=, backup, down, drain, route=, resolve, service=.",
     );
 
 /// A server that is being read.
@@ -65,6 +65,18 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Configured, Diagnosti
     Ok(Configured::Known(found.into_iter().map(at).collect()))
 }
 
+/// The route of a server.
+fn route(args: &Args<'_>, word: &Word, route: Box<[u8]>) -> Result<Box<[u8]>, Diagnostic> {
+    /// As long as a route that follows from an address.
+    const LONGEST: usize = 32;
+    let message = match route.len() {
+        0 => "route is empty".to_owned(),
+        1..=LONGEST => return Ok(route),
+        _ => format!("route is longer than {LONGEST}"),
+    };
+    Err(Diagnostic::emerg(message).at(args.node.span).under(word.span))
+}
+
 /// Reads one parameter.
 fn parse_parameter(
     reading: &mut Reading,
@@ -86,7 +98,9 @@ fn parse_parameter(
             server.fail_timeout = Duration::from_secs(time_s(&value).map_err(|_| invalid())?);
         }
         b"backup" if word.is("backup") => server.backup = true,
-        b"down" if word.is("down") => server.down = true,
+        b"down" if word.is("down") => server.admission = Admission::Down,
+        b"drain" if word.is("drain") => server.admission = Admission::Draining,
+        b"route" if word.text.contains(&b'=') => server.route = Some(route(args, word, value.text)?),
         b"resolve" if word.is("resolve") => *resolve = true,
         b"service" if word.is("service=") => {
             return Err(Diagnostic::emerg("service is empty").at(args.node.span).under(word.span));

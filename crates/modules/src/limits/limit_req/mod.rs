@@ -64,7 +64,6 @@
 //! a
 //! ```
 
-mod lru;
 mod zone;
 
 use crate::shared::scratch::with_scratch;

@@ -1,6 +1,6 @@
 //! The states of a zone: how far each key is ahead of its rate, in thousandths of a request.
 
-use super::lru::Lru;
+use crate::shared::bounded::Bounded;
 use crate::shared::zones::{Named, Shards, ZoneSpec};
 use contract::{Origin, Template};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) struct Zone {
     /// Thousandths of a request a second.
     rate: i64,
     /// They outlive a configuration where the next one has the same zone.
-    states: Arc<Shards<Lru<State>>>,
+    states: Arc<Shards<Bounded<State>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,9 @@ pub(super) enum Verdict {
     /// There is no room for the key's state.
     Full,
 }
+
+/// What nginx spends on a state besides its key, in bytes.
+const STATE_ACCOUNT: usize = 80;
 
 /// A state that was unused for this time, in milliseconds, is dropped if it has no excess left.
 const IDLE: u64 = 60_000;
@@ -53,7 +56,7 @@ impl Zone {
         rate: i64,
         origin: &Origin,
     ) -> Zone {
-        let make = || Shards::new(&spec, Lru::new);
+        let make = || Shards::new(&spec, |capacity| Bounded::new(capacity, STATE_ACCOUNT));
         let states = origin.keep(spec.identity(&key_text), make);
         Zone { spec, key, key_text, rate, states }
     }
@@ -100,7 +103,7 @@ impl Zone {
     }
 
     /// Drops one or two states that mean nothing any more.
-    fn expire(&self, states: &mut Lru<State>, now: u64) {
+    fn expire(&self, states: &mut Bounded<State>, now: u64) {
         for _ in 0..2 {
             let is_spent = states.oldest().is_some_and(|state| {
                 let idle = state.last.map_or(u64::MAX, |last| now.abs_diff(last));

@@ -14,8 +14,12 @@ use upstream::{Figures, Registry, ServerState};
 pub(super) struct Servers(BTreeMap<(Arc<str>, Arc<str>), Figures>);
 
 /// The states of a server, by their names.
-const STATES: [(&str, ServerState); 3] =
-    [("up", ServerState::Up), ("failed", ServerState::Failed), ("down", ServerState::Down)];
+const STATES: [(&str, ServerState); 4] = [
+    ("up", ServerState::Up),
+    ("failed", ServerState::Failed),
+    ("draining", ServerState::Draining),
+    ("down", ServerState::Down),
+];
 
 impl Servers {
     /// The servers of these groups.
@@ -115,16 +119,16 @@ mod tests {
     use contract::Origin;
     use net::SocketAddress;
     use std::sync::Arc;
-    use upstream::{Choice, Group, Keepalive, Registry, Server};
+    use upstream::{Admission, Choice, Group, Keepalive, Key, Registry, Server};
 
     #[test]
     fn a_server_that_a_group_has_twice_is_one() {
         let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
-        let down = Server { down: true, ..server(1) };
+        let down = Server { admission: Admission::Down, ..server(1) };
         let group = Arc::new(Group::new("app", vec![down, server(1), server(2)], Keepalive::NONE));
         let registry = Registry::of(&Origin::default());
         registry.add(&group);
-        let leases: Vec<_> = (0..2).map(|_| Choice::new(&group, Vec::new(), 0).choose()).collect();
+        let leases: Vec<_> = (0..2).map(|_| Choice::new(&group, Key::default(), 0).choose()).collect();
         let text = text(&registry).unwrap();
         for line in [
             "fulmar_upstream_requests_total{upstream=\"app\",peer=\"127.0.0.1:1\"} 1",

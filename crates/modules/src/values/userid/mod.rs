@@ -37,6 +37,7 @@
 mod uid;
 
 use super::variables;
+use crate::shared::cookies::Expiry;
 use conf::value::{bitmask, choice, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
@@ -44,10 +45,9 @@ use contract::{
 };
 use http::base64;
 use journal::Level;
-use journal::clock::Time;
 use std::cell::Cell;
 use std::rc::Rc;
-use uid::{Uid, create, expires, hexadecimal};
+use uid::{Uid, create, hexadecimal};
 
 /// Cookies by which clients are known.
 pub static MODULE: Module = Module {
@@ -142,17 +142,6 @@ pub enum Form {
     V1,
     /// Clients get one.
     On,
-}
-
-/// For how long a client keeps its cookie.
-#[derive(Clone, Copy, Debug)]
-pub enum Expiry {
-    /// As long as the browser runs.
-    Session,
-    /// So many seconds.
-    After(i64),
-    /// Until the end of 2037.
-    Last,
 }
 
 /// The flags of cookies, in the order in which they are written.
@@ -327,11 +316,7 @@ impl Filter for Giving {
             }
             (None, _) => {}
         }
-        let expires = match settings.expiry {
-            Expiry::Session => String::new(),
-            Expiry::Last => "; expires=Thu, 31-Dec-37 23:55:55 GMT".to_owned(),
-            Expiry::After(seconds) => expires(Time::now().seconds.saturating_add(seconds)),
-        };
+        let expires = settings.expiry.attribute();
         let set = format!("{}={value}{expires}{}", settings.name, settings.properties);
         let fields = &mut exchange.response.fields;
         let pushed = fields.push(b"Set-Cookie", set.as_bytes());

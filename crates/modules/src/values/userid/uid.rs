@@ -2,7 +2,6 @@
 
 use super::Form;
 use contract::{Exchange, Peer};
-use http::date_text;
 use journal::clock::Time;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -49,33 +48,9 @@ fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// A time as cookies have it: years up to 2037 have two digits.
-pub(super) fn expires(seconds: i64) -> String {
-    let date = date_text(seconds);
-    let text = String::from_utf8_lossy(date.as_ref());
-    let parts: Vec<&str> = text.split(' ').collect();
-    let [day, date, month, year, time, zone] = parts[..] else { return String::new() };
-    let year = match year.parse::<u32>() {
-        Ok(..=2037) => &year[2..],
-        _ => year,
-    };
-    format!("; expires={day} {date}-{month}-{year} {time} {zone}")
-}
-
 /// A cookie as variables and logs show it.
 pub(super) fn hexadecimal(name: &str, uid: &Uid) -> String {
     let (words, _) = uid.as_chunks::<4>();
     let words: String = words.iter().map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect();
     format!("{name}={words}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::expires;
-
-    #[test]
-    fn years_have_two_digits_up_to_2037() {
-        assert_eq!(expires(1_704_164_645), "; expires=Tue, 02-Jan-24 03:04:05 GMT");
-        assert_eq!(expires(4_102_444_800), "; expires=Fri, 01-Jan-2100 00:00:00 GMT");
-    }
 }

@@ -1,63 +1,61 @@
-//! States by key, in the order in which they were last used, within a number of bytes.
+//! States by key, in the order in which they were last used, within the bytes of a zone.
 
-use crate::shared::lru;
-use crate::shared::zones;
-
-/// What nginx spends on a state besides its key, in bytes.
-const STATE_ACCOUNT: usize = 80;
+use super::{lru, zones};
 
 /// States by key.
-pub(super) struct Lru<S> {
+pub(crate) struct Bounded<S> {
     states: lru::Lru<S>,
+    /// What nginx spends on a state besides its key, in bytes.
+    account_bytes: usize,
     used_bytes: u64,
     capacity_bytes: u64,
 }
 
-fn cost(key: &[u8]) -> u64 {
-    zones::cost(STATE_ACCOUNT + key.len())
-}
+impl<S> Bounded<S> {
+    pub(crate) fn new(capacity_bytes: u64, account_bytes: usize) -> Bounded<S> {
+        Bounded { states: lru::Lru::default(), account_bytes, used_bytes: 0, capacity_bytes }
+    }
 
-impl<S> Lru<S> {
-    pub(super) fn new(capacity_bytes: u64) -> Lru<S> {
-        Lru { states: lru::Lru::default(), used_bytes: 0, capacity_bytes }
+    fn cost(&self, key: &[u8]) -> u64 {
+        zones::cost(self.account_bytes + key.len())
     }
 
     /// The state of a key, which becomes the newest.
-    pub(super) fn get(&mut self, key: &[u8]) -> Option<&mut S> {
+    pub(crate) fn get(&mut self, key: &[u8]) -> Option<&mut S> {
         self.states.get(key)
     }
 
     /// Whether a state for this key fits in.
-    pub(super) fn has_room(&self, key: &[u8]) -> bool {
-        self.used_bytes + cost(key) <= self.capacity_bytes
+    pub(crate) fn has_room(&self, key: &[u8]) -> bool {
+        self.used_bytes + self.cost(key) <= self.capacity_bytes
     }
 
     /// Adds a key that is not there, as the newest.
-    pub(super) fn insert(&mut self, key: &[u8], state: S) {
-        self.used_bytes += cost(key);
+    pub(crate) fn insert(&mut self, key: &[u8], state: S) {
+        self.used_bytes += self.cost(key);
         self.states.insert(key, state);
     }
 
     /// The state that was used longest ago.
-    pub(super) fn oldest(&self) -> Option<&S> {
+    pub(crate) fn oldest(&self) -> Option<&S> {
         self.states.oldest().map(|(_, state)| state)
     }
 
     /// Drops that state; `false` if there is none.
-    pub(super) fn drop_oldest(&mut self) -> bool {
+    pub(crate) fn drop_oldest(&mut self) -> bool {
         let Some((key, _)) = self.states.pop_oldest() else { return false };
-        self.used_bytes -= cost(&key);
+        self.used_bytes -= self.cost(&key);
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Lru;
+    use super::Bounded;
 
     #[test]
     fn states_have_room_within_the_bytes() {
-        let mut lru = Lru::new(2 * 128);
+        let mut lru = Bounded::new(2 * 128, 80);
         for key in [b"a", b"b"] {
             assert!(lru.has_room(key));
             lru.insert(key, key[0]);
