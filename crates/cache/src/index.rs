@@ -3,10 +3,12 @@
 //! There may be millions of them, so that each takes few bytes, and no node is copied when there are more. A look for a key
 //! that is not there reads no node: their memory is seldom in the processor's cache.
 
+mod places;
+
 use crate::key::Key;
 use crate::object::BLOCK;
-use hashbrown::HashTable;
 use http::hash::Keyed;
+use places::{Bucket, Places};
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
@@ -93,8 +95,9 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Index {
     nodes: Nodes,
-    /// The places of the nodes, by the hashes of their keys.
-    places: HashTable<u32>,
+    places: Places,
+    /// The first node, from the oldest on, whose place may still have to move to another table.
+    next_to_move: u32,
     keyed: Keyed,
     newest: u32,
     oldest: u32,
@@ -142,18 +145,27 @@ struct Node {
     entry: Entry,
     newer: u32,
     older: u32,
-    /// Where its place stands in the table of places.
-    bucket: u32,
+    /// Where its place stands.
+    bucket: Bucket,
 }
 
-/// For how many objects there is room at first.
-const PLACES_MIN: usize = 16;
+/// How many places move to another table when a key is added. All have moved before that table is full.
+const MOVES: usize = 16;
 
 impl Index {
     pub(crate) fn new() -> Index {
         let (newest, oldest, free) = (NONE, NONE, NONE);
-        let (nodes, places) = (Nodes::default(), HashTable::new());
-        Index { nodes, places, keyed: Keyed::default(), newest, oldest, free, disk_bytes: 0, files: 0 }
+        Index {
+            nodes: Nodes::default(),
+            places: Places::default(),
+            next_to_move: NONE,
+            keyed: Keyed::default(),
+            newest,
+            oldest,
+            free,
+            disk_bytes: 0,
+            files: 0,
+        }
     }
 
     /// How many objects there are.
@@ -191,6 +203,8 @@ impl Index {
             self.unlink(at);
             self.link(at);
         }
+        // What has to move is always older than what has moved.
+        self.move_place(at);
         let entry = &mut self.nodes.get_mut(at)?.entry;
         let before = entry.disk_bytes();
         let result = change(entry);
@@ -202,7 +216,7 @@ impl Index {
     /// Adds a key of which nothing is known, as the newest.
     pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
         self.account(0, entry.disk_bytes());
-        let node = Node { key, entry, newer: NONE, older: NONE, bucket: NONE };
+        let node = Node { key, entry, newer: NONE, older: NONE, bucket: Bucket::NONE };
         let at = self.free;
         let at = match self.nodes.get_mut(at) {
             Some(place) => {
@@ -212,11 +226,14 @@ impl Index {
             }
             None => self.nodes.push(node),
         };
-        if self.places.len() == self.places.capacity() {
-            self.make_room();
+        if self.places.is_full() {
+            self.move_places(usize::MAX);
+            self.places.begin_move();
+            self.next_to_move = self.oldest;
         }
         self.link(at);
         self.add_place(at);
+        self.move_places(MOVES);
     }
 
     /// Forgets a key.
@@ -242,12 +259,13 @@ impl Index {
     }
 
     fn remove_at(&mut self, at: u32) -> Option<(Key, Entry)> {
-        // The bucket is known, so that no other memory of the table has to be read.
-        self.places.get_bucket_entry(self.nodes.get(at)?.bucket as usize).ok()?.remove();
+        if !self.places.remove(self.nodes.get(at)?.bucket) {
+            return None;
+        }
         self.unlink(at);
         let free = std::mem::replace(&mut self.free, at);
         let node = self.nodes.get_mut(at)?;
-        node.older = free;
+        (node.older, node.bucket) = (free, Bucket::NONE);
         let entry = std::mem::replace(&mut node.entry, Entry::new(0));
         let key = node.key;
         self.account(entry.disk_bytes(), 0);
@@ -273,32 +291,36 @@ impl Index {
 
     /// The place of the node of a key.
     fn find(&self, key: &Key) -> Option<u32> {
-        let is_same = |&at: &u32| self.nodes.get(at).is_some_and(|node| node.key == *key);
-        self.places.find(hash(&self.keyed, key), is_same).copied()
+        let is_right = |at: u32| self.nodes.get(at).is_some_and(|node| node.key == *key);
+        self.places.find(hash(&self.keyed, key), is_right)
     }
 
     fn add_place(&mut self, at: u32) {
-        let Index { nodes, places, keyed, .. } = self;
-        let Some(key) = nodes.get(at).map(|node| node.key) else { return };
-        let rehash = |&at: &u32| {
-            debug_assert!(false, "no bucket may change: there has to be room");
-            nodes.get(at).map_or(0, |node| hash(keyed, &node.key))
-        };
-        let bucket = places.insert_unique(hash(keyed, &key), at, rehash).bucket_index();
-        if let Some(node) = nodes.get_mut(at) {
-            node.bucket = u32::try_from(bucket).unwrap_or(NONE);
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.bucket = self.places.add(hash(&self.keyed, &node.key), at);
         }
     }
 
-    /// Makes another table of places, with room for more of them. The nodes are read in the order of their last use, which
-    /// is that of their places in memory while no object is used again.
-    fn make_room(&mut self) {
-        let room = self.len() + (self.len() / 8).max(PLACES_MIN);
-        self.places = HashTable::with_capacity(room);
-        let mut at = self.oldest;
-        while let Some(newer) = self.nodes.get(at).map(|node| node.newer) {
-            self.add_place(at);
-            at = newer;
+    /// Moves up to so many places to the table that follows, those of the oldest nodes first: that is their order in memory
+    /// while no object is used again.
+    fn move_places(&mut self, most: usize) {
+        for _ in 0..most {
+            let at = self.next_to_move;
+            let Some(newer) = self.nodes.get(at).map(|node| node.newer).filter(|_| self.places.is_moving())
+            else {
+                return;
+            };
+            self.next_to_move = newer;
+            self.move_place(at);
+        }
+    }
+
+    /// Moves a place to the table that follows, if it has to.
+    fn move_place(&mut self, at: u32) {
+        let Some(node) = self.nodes.get_mut(at) else { return };
+        if self.places.has_to_move(node.bucket) {
+            self.places.remove(node.bucket);
+            node.bucket = self.places.add(hash(&self.keyed, &node.key), at);
         }
     }
 
@@ -317,6 +339,9 @@ impl Index {
         let Some((newer, older)) = self.nodes.get(at).map(|node| (node.newer, node.older)) else {
             return;
         };
+        if self.next_to_move == at {
+            self.next_to_move = newer;
+        }
         match self.nodes.get_mut(newer) {
             Some(node) => node.older = older,
             None => self.newest = older,
@@ -409,22 +434,64 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_changes_keep_the_order(steps in proptest::collection::vec((0_u8..3, 0_u8..8), 0..100)) {
+        fn any_changes_keep_the_order_and_what_is_known(
+            steps in proptest::collection::vec((0_u8..4, any::<u8>()), 0..2000)
+        ) {
             let (mut index, mut model) = (Index::new(), Vec::<u8>::new());
             for (step, number) in steps {
                 let is_known = model.contains(&number);
                 model.retain(|other| *other != number);
                 match (step, is_known) {
-                    (0, _) => drop(index.remove(&key(number))),
-                    (_, true) => drop(index.touch(&key(number), |_| ())),
+                    (0, _) => prop_assert_eq!(index.remove(&key(number)).is_some(), is_known),
+                    (_, true) => prop_assert!(index.touch(&key(number), |_| ()).is_some()),
                     (_, false) => index.insert(key(number), Entry::new(0)),
                 }
                 if step > 0 {
                     model.push(number);
                 }
-                prop_assert_eq!(order(&index), model.clone());
+                prop_assert_eq!(index.get(&key(number)).is_some(), step > 0);
+                prop_assert!(moves_end(&index));
+            }
+            prop_assert_eq!(order(&index), model.clone());
+            for number in 0..=255 {
+                prop_assert_eq!(index.get(&key(number)).is_some(), model.contains(&number));
             }
         }
+    }
+
+    /// Whether all places that have to move are next, and those of newer nodes have moved.
+    fn moves_end(index: &Index) -> bool {
+        let (mut at, mut are_next, mut others) = (index.next_to_move, 0, 0);
+        while let Some(node) = index.nodes.get(at) {
+            let has_to_move = index.places.has_to_move(node.bucket);
+            if has_to_move && others > 0 {
+                return false;
+            }
+            *if has_to_move { &mut are_next } else { &mut others } += 1;
+            at = node.newer;
+        }
+        are_next == index.oldest_first().count() - index.places.moved()
+    }
+
+    /// The places of a full table move with so many insertions that the next table is far from full when they end.
+    #[test]
+    fn places_move_little_by_little() {
+        let mut index = Index::new();
+        let (mut moves, mut begun) = (0, 0);
+        for number in 0..200_000_u128 {
+            let (before, was_moving) = (index.len(), index.places.is_moving());
+            index.insert(Key(number.to_le_bytes()), Entry::new(0));
+            match (was_moving, index.places.is_moving()) {
+                (false, true) => begun = before,
+                (true, false) => {
+                    assert!(before - begun <= begun / 16, "{begun} places moved with {}", before - begun);
+                    moves += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(moves > 5, "{moves}");
     }
 }
