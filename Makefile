@@ -111,9 +111,10 @@ go-clients: compiler ## Go's clients of HTTP/2 and gRPC, and its gRPC server, th
 	cargo build --package fulmar
 	cargo test --quiet --package tests go_clients -- --ignored --nocapture
 
-cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache, Varnish and HAProxy (needs the last two).
+cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache, Varnish, HAProxy and Squid (needs the last three).
 	@command -v varnishd > /dev/null || { echo "Varnish is not installed (Debian's package varnish)" >&2; exit 1; }
 	@command -v haproxy > /dev/null || { echo "HAProxy is not installed (Debian's package haproxy)" >&2; exit 1; }
+	@command -v squid > /dev/null || { echo "Squid is not installed (Debian's package squid)" >&2; exit 1; }
 	cargo build --package fulmar
 	cargo test --quiet --package tests cache_rules -- --include-ignored --nocapture
 

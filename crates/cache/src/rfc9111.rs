@@ -5,7 +5,7 @@
 
 use crate::freshness::{Freshness, Ignoring, ValidTimes, vary};
 use crate::head::Head;
-use http::{Fields, Method, Status, parse_date};
+use http::{Fields, Method, Status, date_text, parse_date};
 
 /// By which rules responses are kept and used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +33,8 @@ const UNDERSTOOD: [u16; 24] = [
     502, 503, 504,
 ];
 
-/// Fields that a 304 does not change: they describe the content, which stays (RFC 9111, section 3.2).
-const CONTENT_FIELDS: [&str; 4] = ["Content-Length", "Content-Encoding", "Content-Type", "Content-Range"];
+/// Fields that a 304 does not change: they frame the content, which stays (RFC 9111, section 3.2).
+const CONTENT_FIELDS: [&str; 2] = ["Content-Length", "Content-Range"];
 
 /// Fields that concern one proxy and are not kept (RFC 9111, section 3.1).
 const PROXY_FIELDS: [&str; 3] = ["Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization"];
@@ -176,7 +176,7 @@ impl Control {
         }
         let expires = fields.get("expires")?;
         let date = fields.get("date").and_then(parse_date).unwrap_or(now);
-        Some(parse_date(expires).map_or(0, |expires| expires.saturating_sub(date).clamp(0, SECONDS_MAX)))
+        Some(expiry(expires).map_or(0, |expires| expires.saturating_sub(date).clamp(0, SECONDS_MAX)))
     }
 }
 
@@ -286,6 +286,23 @@ impl Came<'_> {
     }
 }
 
+/// The time that `Expires` names, in upper or lower case. A date with another zone than GMT is invalid (RFC 9111, section
+/// 4.2).
+fn expiry(text: &[u8]) -> Option<i64> {
+    let zone = text.rsplit(|&byte| byte == b' ').next()?;
+    // A date in the form of asctime() ends with the year.
+    let is_usual = zone.eq_ignore_ascii_case(b"GMT") || zone.iter().all(u8::is_ascii_digit);
+    let mut text = text.to_ascii_lowercase();
+    let mut is_first = true;
+    for byte in &mut text {
+        if is_first {
+            byte.make_ascii_uppercase();
+        }
+        is_first = !byte.is_ascii_alphabetic();
+    }
+    parse_date(&text).filter(|_| is_usual)
+}
+
 /// Whether a response has a strong validator: parts with the same one are parts of the same content (RFC 9111, section
 /// 3.4).
 fn has_strong_tag(fields: &Fields) -> bool {
@@ -299,10 +316,15 @@ pub fn describes(said: &Fields, kept: &Head) -> bool {
     is_same("etag") && is_same("last-modified") && length.is_none_or(|length| length == Some(kept.length))
 }
 
-/// Whether a 304 with these fields is about a kept response: if the 304 has a strong `ETag`, it must be that of the response
-/// (RFC 9111, section 4.3.4).
+/// Whether a 304 with these fields is about a kept response: if the 304 has an `ETag`, it must be that of the response.
+/// A weak one may have a strong one in the response (RFC 9111, section 4.3.4).
 pub fn selects(said: &Fields, kept: &Head) -> bool {
-    !has_strong_tag(said) || said.get("etag") == kept.fields.get("etag")
+    let Some(tag) = said.get("etag") else { return true };
+    let other = kept.fields.get("etag");
+    match tag.strip_prefix(b"W/") {
+        None => other == Some(tag),
+        Some(tag) => other.is_some_and(|other| other.strip_prefix(b"W/").unwrap_or(other) == tag),
+    }
 }
 
 /// What the field `Age` says; 0 if it is not there or wrong. Of several the first one counts.
@@ -353,8 +375,8 @@ pub fn judge(wish: &Wish, head: &Head, ignoring: Ignoring, now: i64) -> Use {
 }
 
 /// The fields of a kept response after another server said with these that it is still valid (RFC 9111, section 3.2).
-/// `age` is how old the answer was.
-pub fn updated(kept: &Fields, said: &Fields, age: i64) -> Fields {
+/// `age` is how old the answer was, which came at this time.
+pub fn updated(kept: &Fields, said: &Fields, (age, now): (i64, i64)) -> Fields {
     let changes =
         |name: &[u8]| !CONTENT_FIELDS.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
     let mut fields = Fields::new();
@@ -364,8 +386,20 @@ pub fn updated(kept: &Fields, said: &Fields, age: i64) -> Fields {
         // Fields that were parsed have no wrong bytes.
         let _ = fields.push(field.name, field.value);
     }
+    if said.get("date").is_none() {
+        fields.remove("date");
+    }
     kept_age(&mut fields, age);
+    kept_date(&mut fields, now);
     fields
+}
+
+/// Makes a response without `Date` say when it came (RFC 9110, section 6.6.1).
+pub fn kept_date(fields: &mut Fields, now: i64) {
+    if fields.get("date").is_none() {
+        // Digits and letters are no wrong bytes.
+        let _ = fields.push(b"Date", &date_text(now));
+    }
 }
 
 /// Makes `Age` say how old a response was when it was kept. All ages have one length, so that another one fits into the

@@ -1,13 +1,14 @@
 //! What the options of a protocol come to in one scope.
 
 use crate::bind::Bind;
-use crate::cache_options::UsedZone;
+use crate::cache_options::{CacheOptions, UsedZone};
 use crate::cache_settings::{CacheSettings, stores};
 use crate::failures::Failures;
 use crate::ignored::Ignored;
 use crate::kind::Kind;
 use crate::options::Options;
 use crate::store_options::StorePath;
+use cache::Rules;
 use conf::{Diagnostic, Span};
 use contract::{Amount, Directive, View, Written};
 use http::{Field, Fields};
@@ -121,6 +122,11 @@ impl Settings {
         };
         settings.assign(view, options);
         settings
+    }
+
+    /// Whether responses are kept by the rules of RFC 9111.
+    pub fn follows_rfc9111(&self) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.rules == Rules::Rfc9111)
     }
 
     /// Checks a scope that passes nothing on.
@@ -257,12 +263,21 @@ fn hidden(view: &View<'_>, options: &Options) -> FieldNames {
         let all = view.all(directive);
         all.into_iter().map(|written| written.value.clone()).collect::<Vec<_>>()
     };
-    let mut hidden: HashSet<Box<[u8]>> = HIDDEN.iter().map(|name| name.as_bytes().into()).collect();
+    // A cache sends the time of a response with it (RFC 9111, section 3.1).
+    let is_passed = |name: &str| name.eq_ignore_ascii_case("date") && has_rfc9111(view, &options.cache);
+    let usual = HIDDEN.iter().filter(|name| !is_passed(name));
+    let mut hidden: HashSet<Box<[u8]>> = usual.map(|name| name.as_bytes().into()).collect();
     hidden.extend(names(&options.hide_header));
     for passed in names(&options.pass_header) {
         hidden.remove(&passed);
     }
     FieldNames::new(hidden)
+}
+
+/// Whether a scope has a cache with the rules of RFC 9111.
+fn has_rfc9111(view: &View<'_>, options: &CacheOptions) -> bool {
+    let is_used = view.get(&options.cache).is_some_and(|used| !matches!(used, UsedZone::Off));
+    is_used && view.get(&options.rules) == Some(&Rules::Rfc9111)
 }
 
 /// Names of fields.

@@ -1,4 +1,6 @@
-use super::{Came, Control, Kept, Use, Wish, age, describes, is_unsafe, judge, kept_age, updated};
+use super::{
+    Came, Control, Kept, Use, Wish, age, describes, expiry, is_unsafe, judge, kept_age, selects, updated,
+};
 use crate::freshness::{Ignoring, ValidTimes};
 use crate::head::Head;
 use http::{Fields, Method, Status};
@@ -171,13 +173,45 @@ fn nothing_is_sent_after_its_time_where_that_is_forbidden() {
 
 #[test]
 fn an_answer_that_nothing_changed_updates_the_fields() {
-    let kept = fields(&[("Content-Type", "text/html"), ("X-A", "1"), ("X-B", "2"), ("Age", "9")]);
-    let said = fields(&[("content-type", "no"), ("x-a", "3"), ("X-C", "4"), ("Content-Length", "0")]);
-    let fields = updated(&kept, &said, 7);
+    let kept = fields(&[("Content-Range", "a"), ("X-A", "1"), ("X-B", "2"), ("Age", "9"), ("Date", "old")]);
+    let said = fields(&[("content-range", "no"), ("x-a", "3"), ("X-C", "4"), ("Content-Length", "0")]);
+    let fields = updated(&kept, &said, (7, 784_111_777));
     let value = |name| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
-    let all = ["Content-Type", "X-A", "X-B", "X-C", "Content-Length", "Age"].map(value);
+    let all = ["Content-Range", "X-A", "X-B", "X-C", "Content-Length", "Age", "Date"].map(value);
     let some = |text: &str| Some(text.to_owned());
-    assert_eq!(all, [some("text/html"), some("3"), some("2"), some("4"), None, some("0000000007")]);
+    let (age, date) = (some("0000000007"), some("Sun, 06 Nov 1994 08:49:37 GMT"));
+    assert_eq!(all, [some("a"), some("3"), some("2"), some("4"), None, age, date]);
+}
+
+#[test]
+fn an_answer_is_about_the_response_with_its_tag() {
+    for (kept, said, is_same) in [
+        ("\"a\"", "\"a\"", true),
+        ("\"a\"", "\"b\"", false),
+        ("W/\"a\"", "\"a\"", false),
+        ("W/\"a\"", "W/\"a\"", true),
+        ("\"a\"", "W/\"a\"", true),
+        ("W/\"a\"", "W/\"b\"", false),
+    ] {
+        assert_eq!(selects(&fields(&[("ETag", said)]), &head(&[("ETag", kept)])), is_same, "{kept} {said}");
+    }
+    assert!(selects(&fields(&[]), &head(&[("ETag", "\"a\"")])));
+    assert!(!selects(&fields(&[("ETag", "\"a\"")]), &head(&[])));
+}
+
+#[test]
+fn expires_is_read_in_all_forms() {
+    for text in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "sun, 06 NOV 1994 08:49:37 gmt",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ] {
+        assert_eq!(expiry(text.as_bytes()), Some(784_111_777), "{text}");
+    }
+    for text in ["", "0", "-1", "Sun, 06 Nov 1994 08:49:37 EST", "Sun, 06 Nov 1994 08:49:37", "1994"] {
+        assert_eq!(expiry(text.as_bytes()), None, "{text}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::shared::cached::{self, Cached, Next, Waited, purge};
 use crate::shared::store::Filing;
 use crate::transform::slice;
 use bytes::Bytes;
-use cache::{Object, ReadError, Rules, rfc9111};
+use cache::{Object, ReadError, rfc9111};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{
@@ -245,8 +245,7 @@ impl<P: Protocol> Gateway<P> {
 
     /// Says how old a response is that is kept, by the rules of RFC 9111.
     fn with_age(&self, exchange: &mut Exchange, head: &cache::Head, step: Step) -> Step {
-        let rules = self.0.settings().cache.as_ref().map(|cache| cache.rules);
-        if rules == Some(Rules::Rfc9111) && matches!(step, Step::Respond(_)) {
+        if self.0.settings().follows_rfc9111() && matches!(step, Step::Respond(_)) {
             rfc9111::set_age(&mut exchange.response.fields, rfc9111::age(head, Time::now().seconds));
         }
         step

@@ -43,6 +43,7 @@
 //! page
 //! ```
 
+use crate::shared::cached::Cached;
 use conf::{Contexts, Diagnostic, value};
 use contract::{Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use http::{ResponseHead, Status};
@@ -129,25 +130,48 @@ impl Filter for NotModified {
 }
 
 fn verdict(exchange: &Exchange, how: IfModifiedSince) -> Verdict {
+    const NAMES: [&str; 4] = ["if-unmodified-since", "if-match", "if-modified-since", "if-none-match"];
     let (fields, response) = (&exchange.request.head.fields, &exchange.response);
+    let [not_since, matches, since, list] = NAMES.map(|name| fields.get(name));
+    if [not_since, matches, since, list].iter().all(Option::is_none) {
+        return Verdict::Send;
+    }
+    if Cached::has_rfc9111(exchange) {
+        return verdict_of_cache(response, since, list, how);
+    }
     let unmodified = |since: &[u8]| {
         let time = http::parse_date(since).unwrap_or(-1);
         response.last_modified.is_some_and(|modified| time >= modified)
     };
-    if fields.get("if-unmodified-since").is_some_and(|since| !unmodified(since)) {
-        return Verdict::Failed;
-    }
     let tag = response.etag.as_deref();
-    if fields.get("if-match").is_some_and(|list| !is_listed(list, tag, false)) {
+    let is_other = |list: &[u8]| !is_listed(list, tag, false);
+    if not_since.is_some_and(|since| !unmodified(since)) || matches.is_some_and(is_other) {
         return Verdict::Failed;
     }
-    let (since, list) = (fields.get("if-modified-since"), fields.get("if-none-match"));
     if since.is_none() && list.is_none() {
         return Verdict::Send;
     }
     let modified = since.is_some_and(|since| is_modified(since, response.last_modified, how));
     let other_tag = list.is_some_and(|list| !is_listed(list, tag, true));
     if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
+}
+
+/// The verdict of a cache by RFC 9111, section 4.3.2. `If-Match` and `If-Unmodified-Since` are for the origin server. If there
+/// is `If-None-Match`, `If-Modified-Since` does not count.
+fn verdict_of_cache(
+    response: &ResponseHead,
+    since: Option<&[u8]>,
+    list: Option<&[u8]>,
+    how: IfModifiedSince,
+) -> Verdict {
+    let how = if how == IfModifiedSince::Off { how } else { IfModifiedSince::Before };
+    let date = || response.fields.get("date").and_then(http::parse_date);
+    let is_current = match (list, since) {
+        (Some(list), _) => is_listed(list, response.etag.as_deref(), true),
+        (None, Some(since)) => !is_modified(since, response.last_modified.or_else(date), how),
+        (None, None) => false,
+    };
+    if is_current { Verdict::NotModified } else { Verdict::Send }
 }
 
 fn is_modified(since: &[u8], last_modified: Option<i64>, how: IfModifiedSince) -> bool {

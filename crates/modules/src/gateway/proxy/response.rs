@@ -56,7 +56,8 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_
     }
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
     exchange.response.omits_server |= !counting.has_seen(Kind::Server) && !hidden.has_kind(Kind::Server);
-    exchange.response.omits_date |= !counting.has_seen(Kind::Date) && !hidden.has_kind(Kind::Date);
+    let adds_date = hidden.has_kind(Kind::Date) || proxy.settings.follows_rfc9111();
+    exchange.response.omits_date |= !counting.has_seen(Kind::Date) && !adds_date;
 }
 
 /// Passes a field on that says where the client should go (`proxy_redirect`).

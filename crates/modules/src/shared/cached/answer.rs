@@ -207,7 +207,7 @@ impl Cached {
         self.release();
     }
 
-    /// The fields of an answer that are kept. By the rules of RFC 9111 `Age` is one of them.
+    /// The fields of an answer that are kept. By the rules of RFC 9111 `Age` and `Date` are among them.
     fn kept_fields(&self, fields: &Fields, (age, is_bare): (i64, bool)) -> Fields {
         let mut kept = Fields::with_room_for(fields);
         let keeps = keeps(fields, is_bare);
@@ -222,6 +222,7 @@ impl Cached {
                 let keeps = |field: &Field<'_>| keeps(field) && control.keeps(field.name);
                 fields.iter().filter(keeps).for_each(|field| add(&field));
                 rfc9111::kept_age(&mut kept, age);
+                rfc9111::kept_date(&mut kept, Time::now().seconds);
             }
         }
         kept
@@ -278,7 +279,7 @@ impl Cached {
     fn renew(&self, exchange: &Exchange, object: &Object, said: &Fields, now: i64) -> Object {
         let (status, zone, key) = (object.head.status, &self.store.zone, self.key.get());
         let age = self.came(status, said, now).age();
-        let all = rfc9111::updated(&object.head.fields, said, age);
+        let all = rfc9111::updated(&object.head.fields, said, (age, now));
         // The time that the upstream server took is part of the age already.
         let came = Came { asked: now, ..self.came(status, &all, now) };
         let kept = came.kept(self.settings.ignoring, &self.settings.valid);

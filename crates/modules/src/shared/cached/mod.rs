@@ -548,6 +548,11 @@ impl Cached {
         self.settings.rules == Rules::Rfc9111
     }
 
+    /// Whether the response comes from, or goes to, a cache that keeps the rules of RFC 9111.
+    pub(crate) fn has_rfc9111(exchange: &Exchange) -> bool {
+        Cached::of(exchange).is_some_and(|cached| cached.is_rfc9111())
+    }
+
     /// What an object is to the request.
     fn usage(&self, head: &Head, now: i64) -> Use {
         // The removal of a response does not find the files of its variants. The rules of nginx trust a file from before
