@@ -19,6 +19,7 @@ mod catalogue;
 mod certbot;
 mod compression;
 mod configurations;
+mod dav;
 mod differences;
 mod differential;
 mod explain;

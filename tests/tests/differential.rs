@@ -12,6 +12,7 @@ mod compression;
 mod conditionals;
 mod connections;
 mod contents;
+mod dav;
 mod error_pages;
 mod file_cache;
 mod files;

@@ -29,6 +29,7 @@ http {
         location /api/ { limit_req zone=one; proxy_pass http://app/v1/; }
         location /guarded/ { auth_request /check; return 403; }
         location = /check { internal; proxy_pass http://127.0.0.1:9999; }
+        location /dav/ { dav_methods PUT DELETE MKCOL COPY MOVE; root .; }
     }
     server {
         listen 8080;
@@ -81,16 +82,16 @@ fn a_person_is_told_each_step_with_its_place() {
         "rewritten data: \"/api/things\", args: \"x=1\"",
         "site.conf:16: location /api/",
         "not site.conf:13: location /: matches, but there is a longer prefix",
-        "no match: = /secret (14), ~ \\.css$ (15), /guarded/ (17), = /check (18)",
+        "no match: = /secret (14), ~ \\.css$ (15), /guarded/ (17), = /check (18), /dav/ (19)",
         "passes the request to http://app/v1/things?x=1",
         "the answer is the other server's",
     ] {
         assert!(told.contains(line), "{line:?} is not in\n{told}");
     }
     for (path, line) in [
-        ("/", "goes to \"/a.css\"\n             site.conf:24: index none.html a.css"),
+        ("/", "goes to \"/a.css\"\n             site.conf:25: index none.html a.css"),
         ("/index.html", "content      the file "),
-        ("/gone", "takes the place of 410\n             site.conf:25: error_page 410 /sorry.html"),
+        ("/gone", "takes the place of 410\n             site.conf:26: error_page 410 /sorry.html"),
     ] {
         let url = format!("http://pages.example:8080{path}");
         let told = text(&explain(site.path(), &[&url], "").stdout);
@@ -163,6 +164,27 @@ fn nothing_is_left_behind_or_counted() {
         fs::read_dir(site.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["html", "site.conf"], "the logs' directory does not even exist");
+}
+
+#[test]
+fn no_file_is_changed() {
+    let site = site();
+    fs::create_dir(site.path().join("dav")).unwrap();
+    fs::write(site.path().join("dav/a"), "a").unwrap();
+    for request in [
+        "-X PUT http://shop.example:8080/dav/b",
+        "-X DELETE http://shop.example:8080/dav/a",
+        "-X DELETE http://shop.example:8080/dav/",
+        "-X MKCOL http://shop.example:8080/dav/c/",
+        "-X MOVE -H 'Destination: /dav/c' http://shop.example:8080/dav/a",
+    ] {
+        let output = explain(site.path(), &["-"], &format!("{request}\n"));
+        let told = text(&output.stdout);
+        assert!(told.contains("the request would change files"), "{request}: {told}{}", text(&output.stderr));
+    }
+    let left: Vec<_> = fs::read_dir(site.path().join("dav")).unwrap().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(fs::read_to_string(site.path().join("dav/a")).unwrap(), "a");
 }
 
 #[test]

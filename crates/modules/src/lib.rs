@@ -69,6 +69,7 @@ pub mod connection {
 pub mod files {
     pub mod aio;
     pub mod autoindex;
+    pub mod dav;
     pub mod empty_gif;
     pub mod gzip_static;
     pub mod index;
@@ -174,6 +175,7 @@ mod shared {
     pub(crate) mod media_types;
     pub(crate) mod names;
     pub(crate) mod networks;
+    pub(crate) mod placing;
     pub(crate) mod scratch;
     pub(crate) mod secured;
     pub(crate) mod store;
@@ -261,6 +263,7 @@ pub static ALL: &[&Module] = &[
     &gateway::mirror::MODULE,
     // The content: the first that has an answer wins. An index comes before a listing, a compressed file before a plain one.
     &files::empty_gif::MODULE,
+    &files::dav::MODULE,
     &files::random_index::MODULE,
     &files::index::MODULE,
     &files::autoindex::MODULE,

@@ -74,7 +74,7 @@ pub use secured::Secured;
 pub use server::{Admission, Server};
 pub use settings::{FieldNames, Settings};
 pub use sticky::{Learns, Lesson, Sticky};
-pub use store_options::StorePath;
+pub use store_options::{StorePath, parse_access};
 pub use tier::{Figures, ServerState};
 pub use tls_options::{TLS_OPTION_COUNT, TlsOptions, parse_certificate_cache};
 pub use upload::Upload;

@@ -1,7 +1,9 @@
 //! Files for what is too long for memory. They have no name, so that nothing is left behind, unless one is asked for.
 
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +24,9 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 impl Spool {
     /// An empty file in a directory, which is made if it is not there, and what is around it is.
     pub fn new(directory: &Path) -> io::Result<Spool> {
+        if let Ok(file) = unnamed(directory) {
+            return Ok(Spool { file: Arc::new(file), length: 0 });
+        }
         let (spool, name) = Spool::named(directory)?;
         name.remove().map(|()| spool)
     }
@@ -69,6 +74,17 @@ pub struct FileName {
 }
 
 impl FileName {
+    /// Gives a file a further name in a directory of the same file system. The file may be without a name so far.
+    ///
+    /// # Errors
+    /// `EXDEV` for another file system; `ENOENT` if the file had a name before, and was deleted.
+    pub fn link(file: &File, directory: &Path) -> io::Result<FileName> {
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let (_, path) =
+            unused(directory, |path| Ok(linkat(CWD, &*open, CWD, path, AtFlags::SYMLINK_FOLLOW)?))?;
+        Ok(FileName { path, stays: false })
+    }
+
     /// The path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -97,11 +113,27 @@ impl Drop for FileName {
 }
 
 fn create(directory: &Path) -> io::Result<(File, PathBuf)> {
+    unused(directory, |path| options().create_new(true).open(path))
+}
+
+/// A file that never had a name. Not every file system has such files.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    options().custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(directory)
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+/// What `make` makes of the first path in a directory that nothing has.
+fn unused<T>(directory: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, PathBuf)> {
     for _ in 0..ATTEMPTS {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("fulmar-{}-{serial}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => return Ok((file, path)),
+        match make(&path) {
+            Ok(made) => return Ok((made, path)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -111,7 +143,7 @@ fn create(directory: &Path) -> io::Result<(File, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Spool;
+    use super::{FileName, Spool};
     use std::os::unix::fs::FileExt;
 
     #[test]
@@ -140,5 +172,20 @@ mod tests {
         let mut bytes = [0; 5];
         spool.file().read_exact_at(&mut bytes, 6).unwrap();
         assert_eq!((&bytes, spool.length()), (b"world", 11));
+    }
+
+    #[test]
+    fn a_file_without_a_name_gets_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(directory.path()).unwrap();
+        spool.append(b"whole").unwrap();
+        let name = match FileName::link(spool.file(), directory.path()) {
+            // The file had a name on a file system without files that never had one.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            linked => linked.unwrap(),
+        };
+        assert_eq!(std::fs::read(name.path()).unwrap(), b"whole");
+        drop(name);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -1,16 +1,19 @@
 //! Stores responses in permanent files while they are sent: `proxy_store`, `fastcgi_store` and so on.
 
 use super::files::as_path;
+use super::placing::{self, Content, Marks};
+use crate::files::symlinks::{self, Way};
 use contract::{Body, Exchange, MapError, Outcome, Piece, Pull, Source, Turn, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use upstream::{Settings, StorePath};
-use wire::{FileName, Spool};
+use wire::Spool;
 
 /// How much is copied at once of what was buffered in another file, in bytes.
 const COPIED: usize = 64 * 1024;
@@ -18,7 +21,6 @@ const COPIED: usize = 64 * 1024;
 /// A file that is being written. It gets its own name when it is whole; without [`Filing::finish`] nothing stays of it.
 pub(crate) struct Filing {
     spool: Spool,
-    temporary: FileName,
     path: PathBuf,
     access: u32,
     /// The time that the file gets as that of its last change, in seconds since 1970.
@@ -39,8 +41,8 @@ impl Filing {
         let path = path(to, exchange)?;
         let seconds = fields.get("Last-Modified").and_then(http::parse_date);
         let modified = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        match Spool::named(&settings.temp_path) {
-            Ok((spool, temporary)) => Some(Filing { spool, temporary, path, access: *access, modified }),
+        match Spool::new(&settings.temp_path) {
+            Ok(spool) => Some(Filing { spool, path, access: *access, modified }),
             Err(error) => {
                 complain(exchange, &error);
                 None
@@ -83,33 +85,13 @@ impl Filing {
 
     /// Gives the file its name, and makes the directories on the way. It may block.
     fn finish(self) -> io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            // A user with the right to read a directory also gets the right to enter it.
-            let mode = self.access | 0o300 | ((self.access & 0o444) >> 2);
-            DirBuilder::new().recursive(true).mode(mode).create(directory)?;
-        }
-        self.mark(self.spool.file())?;
-        match std::fs::rename(self.temporary.path(), &self.path) {
-            Err(error) if error.kind() == ErrorKind::CrossesDevices => self.copy(),
-            result => result,
-        }
-    }
-
-    /// Copies the file to another file system, under a temporary name first.
-    fn copy(&self) -> io::Result<()> {
-        let directory = self.path.parent().ok_or(ErrorKind::InvalidInput)?;
-        let (_, name) = Spool::named(directory)?;
-        std::fs::copy(self.temporary.path(), name.path())?;
-        self.mark(&File::options().write(true).open(name.path())?)?;
-        std::fs::rename(name.path(), &self.path)
-    }
-
-    /// Sets the permissions and the time of a file.
-    fn mark(&self, file: &File) -> io::Result<()> {
-        if let Some(seconds) = self.modified {
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))?;
-        }
-        file.set_permissions(Permissions::from_mode(self.access))
+        let (directory, name) =
+            self.path.parent().zip(self.path.file_name()).ok_or(ErrorKind::InvalidInput)?;
+        DirBuilder::new().recursive(true).mode(placing::directory_mode(self.access)).create(directory)?;
+        let directory = symlinks::open_directory(directory.as_os_str().as_bytes(), Way::Follow)?;
+        let modified = self.modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let marks = Marks { mode: Some(self.access), modified };
+        placing::place(&Content::Moved(self.spool.file()), (&directory, name.as_bytes()), &marks)
     }
 }
 

@@ -77,7 +77,7 @@ use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Made, Module, Opener, ScopeBuilder, Template, View};
 use std::sync::Arc;
-pub(crate) use walk::{Way, open, place};
+pub(crate) use walk::{PASS, Way, open, open_directory, place};
 
 /// Symbolic links.
 pub static MODULE: Module = Module {

@@ -26,15 +26,26 @@ pub(crate) enum Way {
     },
 }
 
-/// How a directory is opened that is only passed through.
-const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// How a directory is opened that is only passed through. `openat2` rejects most other flags together with `O_PATH`.
+pub(crate) const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens what is at a path for reading, without waiting for the other end of a pipe.
 ///
 /// # Errors
 /// Those of the system; `ELOOP` also where a link is refused. A path with a NUL is invalid.
 pub(crate) fn open(path: &[u8], way: Way) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open_with(path, way, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC).map(File::from)
+}
+
+/// Opens a directory only to name what is in it, as in calls such as `renameat`.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_directory(path: &[u8], way: Way) -> io::Result<OwnedFd> {
+    open_with(path, way, PASS)
+}
+
+fn open_with(path: &[u8], way: Way, flags: OFlags) -> io::Result<OwnedFd> {
     if path.contains(&0) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -43,7 +54,7 @@ pub(crate) fn open(path: &[u8], way: Way) -> io::Result<File> {
         Way::Walk { owned_is_fine, from } => walk(path, owned_is_fine, from, flags),
         Way::Beneath { base } => beneath(path, base, flags),
     });
-    Ok(File::from(opened?))
+    Ok(opened?)
 }
 
 /// A path that leads to what is open, for calls that take paths only.
