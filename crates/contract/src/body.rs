@@ -21,7 +21,7 @@ pub enum Body {
     /// Content that comes into being while it is sent.
     Source(Box<dyn Source>),
     /// No content but another protocol: after the head, bytes go both ways (RFC 9110, section 7.8).
-    Tunnel(Tunnel),
+    Tunnel(Box<Tunnel>),
 }
 
 /// The far end of a tunnel.
@@ -157,11 +157,6 @@ impl Body {
     /// The length in bytes, where it is known.
     pub fn length(&self) -> Option<u64> {
         self.pieces().map(|pieces| pieces.iter().map(Piece::length).sum())
-    }
-
-    /// Whether the content is there, and a part of it is in a file.
-    pub fn has_file(&self) -> bool {
-        self.pieces().is_some_and(|pieces| pieces.iter().any(|piece| matches!(piece, Piece::File { .. })))
     }
 
     /// The content, if it is there.

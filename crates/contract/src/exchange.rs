@@ -171,6 +171,8 @@ pub struct Exchange {
     pub server_name: Arc<[u8]>,
     /// The scope whose settings count now.
     pub scope: Arc<Scope>,
+    /// The scope that applied before, or to an earlier request.
+    pub scope_before: Arc<Scope>,
     /// When the first byte of the request came.
     pub started: Time,
     /// Whether this is, by now, an internal redirect.
@@ -253,6 +255,7 @@ impl Exchange {
             request,
             response: ResponseHead::new(Status::OK),
             server_name: Arc::default(),
+            scope_before: Arc::clone(&scope),
             scope,
             started: Time::now(),
             internal: false,
@@ -284,6 +287,7 @@ impl Exchange {
             response,
             server_name: _,
             scope: _,
+            scope_before: _,
             started: _,
             internal,
             valid_location,

@@ -28,6 +28,8 @@ pub struct Flow {
     stage: Stage,
     /// The scope whose handlers run; the exchange's own may change in the middle of a phase.
     running: Arc<Scope>,
+    /// The scope whose handlers ran before, or for an earlier request.
+    ran: Arc<Scope>,
     next: usize,
     waiting: Option<Arc<dyn Handler>>,
     reroutes: u32,
@@ -60,12 +62,13 @@ impl Flow {
     pub fn new(mut exchange: Exchange, server: Arc<Server>) -> Flow {
         exchange.server_name = Arc::clone(&server.name);
         exchange.scope = Arc::clone(&server.scope);
-        let running = Arc::clone(&server.scope);
+        let (running, ran) = (Arc::clone(&server.scope), Arc::clone(&server.scope));
         Flow {
             exchange,
             server,
             stage: Stage::Handlers(Phase::ServerRewrite),
             running,
+            ran,
             next: 0,
             waiting: None,
             reroutes: 0,
@@ -101,7 +104,7 @@ impl Flow {
     pub fn start(&mut self, server: &Arc<Server>) {
         point(&mut self.server, server);
         point(&mut self.exchange.server_name, &server.name);
-        point(&mut self.exchange.scope, &server.scope);
+        site::enter(&mut self.exchange, &server.scope);
         self.follow();
         let rewrites = !server.scope.handlers(Phase::ServerRewrite).is_empty();
         self.stage = if rewrites { Stage::Handlers(Phase::ServerRewrite) } else { Stage::FindLocation };
@@ -114,6 +117,7 @@ impl Flow {
             server: _,
             stage,
             running: _,
+            ran: _,
             next,
             waiting,
             reroutes,
@@ -244,21 +248,25 @@ impl Flow {
         }
     }
 
-    /// The next handler's step, or `None` where a stage ended and the next one begins.
+    /// The step of the next handler that has something to say, or `None` where a stage ended and the next one begins.
     fn next_step(&mut self) -> Option<Step> {
         let Stage::Handlers(phase) = self.stage else { return self.find_location() };
-        let Some(handler) = self.running.handlers(phase).get(self.next) else {
-            return self.end_of(phase);
-        };
-        self.next += 1;
-        let step = handler.run(&mut self.exchange);
-        if let Step::Await(_) = step {
-            self.waiting = Some(Arc::clone(handler));
+        while let Some(handler) = self.running.handlers(phase).get(self.next) {
+            self.next += 1;
+            let step = handler.run(&mut self.exchange);
+            if self.exchange.connection.debug {
+                self.tell_step(&step);
+            }
+            match step {
+                Step::Next => {}
+                Step::Await(work) => {
+                    self.waiting = Some(Arc::clone(handler));
+                    return Some(Step::Await(work));
+                }
+                step => return Some(step),
+            }
         }
-        if self.exchange.connection.debug {
-            self.tell_step(&step);
-        }
-        Some(step)
+        self.end_of(phase)
     }
 
     fn end_of(&mut self, phase: Phase) -> Option<Step> {
@@ -303,7 +311,7 @@ impl Flow {
 
     /// Makes the exchange's scope the one that runs.
     fn follow(&mut self) {
-        point(&mut self.running, &self.exchange.scope);
+        site::change(&mut self.running, &mut self.ran, &self.exchange.scope);
     }
 
     /// No handler had content: a directory without an index, or nothing at all.
@@ -326,14 +334,12 @@ impl Flow {
         }
         let found = self.server.locations.find(&self.exchange, &self.exchange.request.path);
         let Ok(location) = found else {
-            point(&mut self.exchange.scope, &self.server.scope);
+            site::enter(&mut self.exchange, &self.server.scope);
             return Some(Step::Finish(Status::INTERNAL_SERVER_ERROR));
         };
         let method = self.exchange.request.method;
-        point(
-            &mut self.exchange.scope,
-            location.map_or(&self.server.scope, |location| location.scope_for(method)),
-        );
+        let scope = location.map_or(&self.server.scope, |location| location.scope_for(method));
+        site::enter(&mut self.exchange, scope);
         self.tell_location(location);
         let policy = &self.exchange.scope.policy;
         if policy.internal && !self.exchange.internal {

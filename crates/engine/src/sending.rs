@@ -77,7 +77,7 @@ impl Sending {
     fn head(&mut self, flow: &mut Flow, end: &mut dyn End, body: Body) {
         let has_body = end.head(flow, &body, self.pace.is_limited());
         self.rest = match body {
-            Body::Tunnel(tunnel) => Rest::Tunnel(Box::new(Tunnelling::new(tunnel, flow, end))),
+            Body::Tunnel(tunnel) => Rest::Tunnel(Box::new(Tunnelling::new(*tunnel, flow, end))),
             Body::Source(source) if !has_body && flow.exchange.wire.outlasts => Rest::Drained(source, None),
             _ if !has_body => Rest::Piece(None),
             Body::Empty => Rest::Piece(None),

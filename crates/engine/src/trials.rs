@@ -440,7 +440,7 @@ fn tunnel(far: &Far) -> Request {
     let mut request = request("location / { }");
     let tunnel =
         Tunnel { far: Box::new(far.clone()), first: Bytes::from("first "), idle: Duration::from_secs(1) };
-    request.start(Progress::Respond(Body::Tunnel(tunnel)));
+    request.start(Progress::Respond(Body::Tunnel(Box::new(tunnel))));
     request
 }
 

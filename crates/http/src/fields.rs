@@ -88,6 +88,13 @@ impl Names {
         self.repeated |= self.known & span.known.bit();
         self.known |= span.known.bit();
     }
+
+    #[inline]
+    fn note_all(&mut self, others: Names) {
+        self.lengths |= others.lengths;
+        self.repeated |= others.repeated | (self.known & others.known);
+        self.known |= others.known;
+    }
 }
 
 /// The usual lines at the start of the head that a list had before. Most heads of a connection have lines in common, and a
@@ -259,6 +266,25 @@ impl Fields {
         Ok(())
     }
 
+    /// Adds all fields of another list. They were checked when that list took them.
+    pub fn append(&mut self, other: &Fields) -> Result<(), InvalidField> {
+        if other.is_empty() {
+            return Ok(());
+        }
+        if other.has_gaps {
+            return other.iter().try_for_each(|field| self.push_checked(&field));
+        }
+        let start = self.arena.len();
+        if u32::try_from(start + other.arena.len()).is_err() {
+            return Err(InvalidField);
+        }
+        self.arena.extend_from_slice(&other.arena);
+        let moved = |span: &Span| Span { start: span.start + narrow(start), ..*span };
+        self.spans.extend(other.spans.iter().map(moved));
+        self.names.note_all(other.names);
+        Ok(())
+    }
+
     /// Adds the fields whose lines stand at the start of these bytes, as far as they are written as most are: a name of
     /// letters, digits and hyphens, a colon, a space, a value without controls and without spaces around it, CR and LF.
     /// Stops at a line that is not usual or not whole, and after `most` lines. Gives the length of the lines.
@@ -341,14 +367,19 @@ impl Fields {
     }
 
     /// Takes away every field of this name.
+    #[inline]
     pub fn remove(&mut self, name: &str) {
+        if self.names.lengths & length_bit(name.len()) != 0 {
+            self.remove_lines(name);
+        }
+    }
+
+    fn remove_lines(&mut self, name: &str) {
         let Fields { arena, spans, names, has_gaps, before } = self;
-        if names.lengths & length_bit(name.len()) != 0 {
-            let count = spans.len();
-            spans.retain(|span| !is_named(arena, span, name.as_bytes()));
-            if spans.len() < count {
-                (*has_gaps, before.usual, *names) = (true, 0, Names::of(spans));
-            }
+        let count = spans.len();
+        spans.retain(|span| !is_named(arena, span, name.as_bytes()));
+        if spans.len() < count {
+            (*has_gaps, before.usual, *names) = (true, 0, Names::of(spans));
         }
     }
 
@@ -538,6 +569,33 @@ mod tests {
         fields.push(b"TRANSFER-ENCODING", b"chunked").unwrap();
         fields.push(b"C", b"3").unwrap();
         assert_eq!(written(&fields), "before A: 1\r\nB: 2\r\nC: 3\r\n");
+    }
+
+    #[test]
+    fn a_list_takes_all_fields_of_another() {
+        let list = |fields: &[(&str, &str)]| {
+            let mut list = Fields::new();
+            fields.iter().for_each(|(name, value)| list.push(name.as_bytes(), value.as_bytes()).unwrap());
+            list
+        };
+        let usual = [("Gone", "0"), ("X-One", "1"), ("Content-Length", "2"), ("A", "")];
+        let (mut with_gaps, mut empty) = (list(&usual), list(&usual[..1]));
+        with_gaps.remove("gone");
+        empty.remove("gone");
+        for other in [list(&usual), with_gaps, empty, Fields::new()] {
+            for mut fields in [Fields::new(), list(&[("content-length", "3"), ("B", "4")])] {
+                let mut one_by_one = fields.clone();
+                other.iter().for_each(|field| one_by_one.push_checked(&field).unwrap());
+                fields.append(&other).unwrap();
+                assert!(fields.iter().eq(one_by_one.iter()), "{other:?}");
+                assert_eq!(fields.lines(), one_by_one.lines());
+                let only = |fields: &Fields| {
+                    fields.only(KnownName::ContentLength).map(|value| value.map(<[u8]>::to_vec))
+                };
+                assert_eq!(only(&fields), only(&one_by_one));
+                assert_eq!(fields.get("x-one"), one_by_one.get("x-one"));
+            }
+        }
     }
 
     #[test]

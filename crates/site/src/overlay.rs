@@ -12,6 +12,7 @@ mod store;
 mod survey;
 
 use crate::load::Table;
+use crate::scope_change::{enter, enter_kept};
 use cache::Lookup;
 use chain::{Chain, Failure};
 use contract::{
@@ -65,10 +66,43 @@ struct Found {
 
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
-        if let Some((own, scope)) = seen::chosen(exchange) {
-            return take(exchange, own, scope);
+        if exchange.scope.policy.overlay.is_none() {
+            return Step::Next;
         }
+        match seen::chosen(exchange) {
+            Some(own) if enter_kept(exchange, &own.scope) => {
+                exchange.overlaid = Some(own);
+                Step::Next
+            }
+            _ => self.search(exchange),
+        }
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let Outcome::Job(result) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        let result = match result.downcast::<Loaded>() {
+            Ok(loaded) => return self.decide(exchange, *loaded),
+            Err(result) => result.downcast::<Found>(),
+        };
+        let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        let scope = found.scope.clone();
+        cache::note(&self.base, *found);
+        match (scope, exchange.overlaid.as_deref()) {
+            (Ok(scope), Some(own)) => {
+                let own = with_scope(own, &scope);
+                take(exchange, own, &scope)
+            }
+            (Ok(_), None) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            (Err(failure), _) => refuse(exchange, &failure),
+        }
+    }
+}
+
+impl Choose {
+    /// Looks for the files. Under load most requests do without.
+    #[inline(never)]
+    fn search(&self, exchange: &mut Exchange) -> Step {
+        let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
         let way = match search::find(exchange, overlay) {
             Ok(way) => way,
             Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),
@@ -76,7 +110,7 @@ impl Handler for Choose {
         let chosen = way.chosen();
         let Way { own, files, .. } = way;
         if let Some(scope) = chosen {
-            return take(exchange, own, scope);
+            return take(exchange, own, &scope);
         }
         // The sections in the files may depend on what is at the path.
         exchange.overlaid = Some(Rc::clone(&own));
@@ -89,7 +123,7 @@ impl Handler for Choose {
                 if is_fixed {
                     seen::shared(|seen| seen.choose(&own, &chosen));
                 }
-                take(exchange, chosen, scope)
+                take(exchange, chosen, &scope)
             }
             Lookup::Failure(failure) => refuse(exchange, &failure),
             Lookup::Uncompiled(chain, decisions) => {
@@ -106,27 +140,6 @@ impl Handler for Choose {
         }
     }
 
-    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let Outcome::Job(result) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
-        let result = match result.downcast::<Loaded>() {
-            Ok(loaded) => return self.decide(exchange, *loaded),
-            Err(result) => result.downcast::<Found>(),
-        };
-        let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
-        let scope = found.scope.clone();
-        cache::note(&self.base, *found);
-        match (scope, exchange.overlaid.as_deref()) {
-            (Ok(scope), Some(own)) => {
-                let own = with_scope(own, &scope);
-                take(exchange, own, scope)
-            }
-            (Ok(_), None) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            (Err(failure), _) => refuse(exchange, &failure),
-        }
-    }
-}
-
-impl Choose {
     /// Decides which blocks count, when the files are read.
     fn decide(&self, exchange: &mut Exchange, loaded: Loaded) -> Step {
         let Loaded { files, chain } = loaded;
@@ -183,8 +196,9 @@ fn scope(
     Ok(scope)
 }
 
-fn take(exchange: &mut Exchange, own: Rc<Overlaid>, scope: Arc<Scope>) -> Step {
-    (exchange.overlaid, exchange.scope) = (Some(own), scope);
+fn take(exchange: &mut Exchange, own: Rc<Overlaid>, scope: &Arc<Scope>) -> Step {
+    exchange.overlaid = Some(own);
+    enter(exchange, scope);
     Step::Next
 }
 

@@ -74,7 +74,10 @@ const HOUSES: &[House] = &[
     House {
         source: "crates/site/src",
         floors: &[
-            Floor { name: "parts", modules: &["builder", "certificates", "protocols", "unbuilt"] },
+            Floor {
+                name: "parts",
+                modules: &["builder", "certificates", "protocols", "scope_change", "unbuilt"],
+            },
             Floor { name: "listens", modules: &["listens"] },
             Floor { name: "structure", modules: &["agreement", "encryption", "structure"] },
             Floor { name: "locations", modules: &["locations"] },

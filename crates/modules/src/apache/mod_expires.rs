@@ -45,10 +45,9 @@
 //! ```
 
 use crate::shared::apache::{in_all_files, in_file, values};
-use crate::transform::headers::expires::push_expires;
+use crate::transform::headers::expires::{max_age, push_expires};
 use conf::{Arity, Diagnostic, Word, value};
 use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
-use http::Fields;
 use journal::clock::Time;
 
 /// When content is stale.
@@ -148,40 +147,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         // The last line for a type overrides the others. A type with parameters matches none.
         let by_type = values(view, &BY_TYPE).into_iter().rev();
         let by_type = by_type.filter(|line| !line.media_type.contains(&b';'));
-        builder.filter(Expires {
-            by_type: by_type.map(|ByType { media_type, age }| (media_type, Lifetime::new(age))).collect(),
-            default: values(view, &DEFAULT).pop().map(Lifetime::new),
-        });
+        builder.filter(Expires { by_type: by_type.collect(), default: values(view, &DEFAULT).pop() });
     }
     Ok(())
 }
 
 struct Expires {
-    by_type: Vec<(Box<[u8]>, Lifetime)>,
-    default: Option<Lifetime>,
-}
-
-/// How long content is fresh.
-struct Lifetime {
-    age: Age,
-    /// `Cache-Control` of content that is fresh for all of the time.
-    control: Fields,
-}
-
-impl Lifetime {
-    fn new(age: Age) -> Lifetime {
-        let mut control = Fields::new();
-        // The value is letters and digits.
-        let _ = control.push(b"Cache-Control", &max_age(age.seconds));
-        Lifetime { age, control }
-    }
-}
-
-fn max_age(seconds: i64) -> Vec<u8> {
-    let mut control = Vec::with_capacity(32);
-    control.extend_from_slice(if seconds < 0 { b"max-age=-" } else { b"max-age=" });
-    http::write_number(seconds.unsigned_abs(), 1, &mut control);
-    control
+    by_type: Vec<ByType>,
+    default: Option<Age>,
 }
 
 impl Filter for Expires {
@@ -190,8 +163,7 @@ impl Filter for Expires {
         if is_set || exchange.response.status.is_error() {
             return body;
         }
-        let Some(lifetime) = self.of_type(exchange.response.content_type.as_deref()) else { return body };
-        let age = lifetime.age;
+        let Some(age) = self.of_type(exchange.response.content_type.as_deref()) else { return body };
         let now = Time::now().seconds;
         let from = match (age.modified, exchange.response.last_modified) {
             (false, _) => now,
@@ -201,35 +173,31 @@ impl Filter for Expires {
         let expires = from.saturating_add(age.seconds);
         let fields = &mut exchange.response.fields;
         let left = expires.saturating_sub(now);
-        // What was there was a field already; all else is digits and letters.
-        let _ = match fields.get("cache-control") {
-            None if left == age.seconds => {
-                lifetime.control.iter().try_for_each(|line| fields.push_checked(&line))
-            }
-            None => fields.push(b"Cache-Control", &max_age(left)),
-            Some(present) => {
-                let joined = [present, &max_age(left)].join(&b", "[..]);
-                fields.set("Cache-Control", &joined)
-            }
+        let Some(present) = fields.get("cache-control") else {
+            push_expires(fields, expires, Some(left));
+            return body;
         };
-        push_expires(fields, expires);
+        let joined = [present, &max_age(left)].join(&b", "[..]);
+        // What was there was a field already; all else is digits and letters.
+        let _ = fields.set("Cache-Control", &joined);
+        push_expires(fields, expires, None);
         body
     }
 }
 
 impl Expires {
-    fn of_type(&self, content_type: Option<&[u8]>) -> Option<&Lifetime> {
+    fn of_type(&self, content_type: Option<&[u8]>) -> Option<Age> {
         let text = content_type.unwrap_or_default();
         // Most types have no parameters, and are written in lower case.
-        if let Some((_, lifetime)) = self.by_type.iter().find(|(known, _)| **known == *text) {
-            return Some(lifetime);
+        if let Some(line) = self.by_type.iter().find(|line| *line.media_type == *text) {
+            return Some(line.age);
         }
         let essence = text.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-        let exact = self.by_type.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence));
+        let exact = self.by_type.iter().find(|line| line.media_type.eq_ignore_ascii_case(essence));
         let starts =
             |start: &[u8]| essence.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
-        let wide = || self.by_type.iter().find(|(known, _)| known.strip_suffix(b"*").is_some_and(starts));
-        exact.or_else(wide).map(|(_, lifetime)| lifetime).or(self.default.as_ref())
+        let wide = || self.by_type.iter().find(|line| line.media_type.strip_suffix(b"*").is_some_and(starts));
+        exact.or_else(wide).map(|line| line.age).or(self.default)
     }
 }
 

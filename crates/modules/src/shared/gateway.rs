@@ -369,7 +369,9 @@ impl<P: Protocol> Gateway<P> {
         let is_buffered = is_buffered(settings, &sent);
         if P::switches(dialogue) {
             cached.iter().for_each(|cached| cached.release());
-            return Step::Respond(conversation.take_tunnel().map_or(Body::Empty, Body::Tunnel));
+            return Step::Respond(
+                conversation.take_tunnel().map_or(Body::Empty, |tunnel| Body::Tunnel(Box::new(tunnel))),
+            );
         }
         let has_content = self.0.has_content(exchange, dialogue);
         let answer = Answer { status, reason: P::reason(dialogue), fields: &sent };

@@ -290,7 +290,7 @@ impl End for Http1<'_> {
         // The server may have been told to stop, or to serve another site, while the request waited.
         flow.exchange.wire.keep_alive &= !self.client.is_leaving();
         let answer = Answer::new(flow);
-        if !answer.keep_alive && !is_limited && body.has_file() {
+        if !answer.keep_alive && !is_limited && body.pieces().is_some_and(has_file) {
             // The last bytes of the file leave with the end of the connection; a failure costs a segment.
             self.client.is_held = self.client.stream.hold_until_end().is_ok();
         }
@@ -427,6 +427,11 @@ impl End for Http1<'_> {
 /// Whether a body is long enough to be sent from where it is.
 pub(super) fn stays(client: &ClientConnection, body: &Body) -> bool {
     client.stream.is_plain() && body.length().is_some_and(|length| length >= SENT_IN_PLACE as u64)
+}
+
+/// Whether a part of the content is in a file.
+fn has_file(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| matches!(piece, Piece::File { .. }))
 }
 
 /// Reads once, as long as the client may still take for it.

@@ -61,7 +61,7 @@ pub(super) fn shared<T>(use_seen: impl FnOnce(&mut Seen) -> T) -> Option<T> {
 }
 
 /// What was chosen for a request for the same path in the same location, if the request that runs now may share that.
-pub(super) fn chosen(exchange: &Exchange) -> Option<(Rc<Overlaid>, Arc<Scope>)> {
+pub(super) fn chosen(exchange: &Exchange) -> Option<Rc<Overlaid>> {
     shared(|seen| seen.chosen(&exchange.scope, &exchange.request.path)).flatten()
 }
 
@@ -117,13 +117,13 @@ impl Seen {
     }
 
     /// What was chosen for a path in the location with this scope.
-    fn chosen(&self, below: &Arc<Scope>, uri: &[u8]) -> Option<(Rc<Overlaid>, Arc<Scope>)> {
+    fn chosen(&self, below: &Arc<Scope>, uri: &[u8]) -> Option<Rc<Overlaid>> {
         let is_same = |way: &&Way| {
             let is_of_location = way.own.below.as_ptr() == Arc::as_ptr(below);
             is_of_location && way.moment >= self.arrived && way.own.uri() == Some(uri)
         };
         let way = self.ways.iter().rev().find(is_same)?;
-        way.chosen().map(|scope| (Rc::clone(&way.own), scope))
+        way.is_chosen.then(|| Rc::clone(&way.own))
     }
 
     /// Keeps what was chosen after these looks, if nothing but the files decided that.
@@ -235,7 +235,7 @@ mod tests {
         way.own = Rc::new(looked);
         let finds = |seen: &Seen, uri: &str| {
             let found = seen.chosen(&location, uri.as_bytes());
-            found.is_some_and(|(own, scope)| Rc::ptr_eq(&own, &chosen) && Arc::ptr_eq(&scope, &settings))
+            found.is_some_and(|own| Rc::ptr_eq(&own, &chosen))
         };
         let scope_of_directory = |seen: &Seen, directory: &str| {
             let found = seen.find_directory(directory.as_bytes(), (ROOT_END, &overlay));
@@ -253,7 +253,7 @@ mod tests {
         seen.begin(1, 2);
         assert!(finds(&seen, "/overlay/b.html"));
         drop(settings);
-        assert!(seen.chosen(&location, b"/overlay/b.html").is_none(), "nothing is kept for longer");
+        assert!(chosen.scope.upgrade().is_none(), "nothing is kept for longer");
         seen.begin(4, 2);
         assert!(
             seen.find_directory(b"src/overlay", (ROOT_END, &overlay)).is_none(),

@@ -239,6 +239,12 @@ impl Hidden {
         (is_on(view) || view.get(&HTACCESS_FILE).is_some()).then(|| Hidden::of(view))
     }
 
+    /// Looks at all names in the path of the request. Few paths come here.
+    #[inline(never)]
+    fn look(&self, exchange: &Exchange) -> Step {
+        self.deny(exchange, &exchange.request.path).unwrap_or(Step::Next)
+    }
+
     /// Denies a path that has such a name.
     pub(crate) fn deny(&self, exchange: &Exchange, path: &[u8]) -> Option<Step> {
         if !path.split(|&byte| byte == b'/').any(|segment| self.has(segment)) {
@@ -261,10 +267,7 @@ impl Hidden {
 impl Handler for Hidden {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let path = &exchange.request.path;
-        if self.are_dotted && !has_dotted_segment(path) {
-            return Step::Next;
-        }
-        self.deny(exchange, path).unwrap_or(Step::Next)
+        if self.are_dotted && !has_dotted_segment(path) { Step::Next } else { self.look(exchange) }
     }
 }
 

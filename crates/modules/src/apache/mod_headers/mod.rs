@@ -330,9 +330,9 @@ impl Filter for SetFields {
         // The lines were checked when these lists took them.
         if is_content {
             self.names.iter().for_each(|name| fields.remove(name));
-            let _ = self.lines.iter().try_for_each(|line| fields.push_checked(&line));
+            let _ = fields.append(&self.lines);
         }
-        let _ = self.always.iter().try_for_each(|line| fields.push_checked(&line));
+        let _ = fields.append(&self.always);
         body
     }
 }

@@ -10,6 +10,11 @@ pub(super) struct Typed;
 
 impl Filter for Typed {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        // Most files have the type of their last extension, and keep it.
+        let response = &exchange.response;
+        if response.content_type.as_ref().is_some_and(|known| *known != exchange.scope.policy.default_type) {
+            return body;
+        }
         // Most names have one dot, which is seen without a copy.
         if exchange.file.is_some() && !has_two_dots(&exchange.request.path) {
             return body;

@@ -103,8 +103,8 @@ impl Condition {
     }
 
     /// Whether it holds, if this is at the path of the request's file and it asks for nothing else.
-    pub(super) fn holds_for(&self, metadata: &Metadata) -> bool {
-        self.test.holds_for(metadata) != self.negated
+    pub(super) fn holds_for(&self, traits: Traits) -> bool {
+        self.test.holds_for(traits) != self.negated
     }
 
     /// Whether it holds; what its pattern captures is kept in `found`.
@@ -115,7 +115,7 @@ impl Condition {
             && let Some(Some(metadata)) = variables::own_file(context.exchange, context.filename)
         {
             context.budget.step(context.filename.len())?;
-            return Ok(self.holds_for(metadata));
+            return Ok(self.holds_for(Traits::of(metadata)));
         }
         let subject = self.text.value(context)?;
         let holds = match &self.test {
@@ -205,15 +205,15 @@ impl Test {
         matches!(self, File | Directory | FileWithContent | Executable | Accessible)
     }
 
-    fn holds_for(&self, metadata: &Metadata) -> bool {
+    fn holds_for(&self, traits: Traits) -> bool {
         match self {
-            Test::File => metadata.is_file(),
+            Test::File => traits.have(Traits::FILE),
             Test::Accessible => true,
-            Test::Directory => metadata.is_dir(),
-            Test::FileWithContent => metadata.is_file() && metadata.len() > 0,
-            Test::Link => metadata.is_symlink(),
-            Test::Executable => metadata.is_file() && metadata.permissions().mode() & 0o111 != 0,
-            Test::Expression(_)
+            Test::Directory => traits.have(Traits::DIRECTORY),
+            Test::FileWithContent => traits.have(Traits::FILE | Traits::CONTENT),
+            Test::Executable => traits.have(Traits::FILE | Traits::EXECUTABLE),
+            Test::Link
+            | Test::Expression(_)
             | Test::Pattern(_)
             | Test::Equal(_)
             | Test::Compare(..)
@@ -223,11 +223,77 @@ impl Test {
     }
 
     fn of_file(&self, path: &[u8], context: &Context<'_>) -> Result<bool, Spent> {
-        let holds = |metadata: &Metadata| self.holds_for(metadata);
+        let holds = |metadata: &Metadata| self.holds_for(Traits::of(metadata));
         let found = match self {
-            Test::Link => variables::link_metadata(path, context.budget)?.as_ref().map(holds),
+            Test::Link => variables::link_metadata(path, context.budget)?.map(|found| found.is_symlink()),
             _ => variables::with_metadata(context.exchange, path, context.budget, holds)?,
         };
         Ok(found.unwrap_or(false))
+    }
+}
+
+/// What conditions may ask about what is at a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traits(u8);
+
+impl Traits {
+    const FILE: u8 = 1;
+    const DIRECTORY: u8 = 2;
+    const CONTENT: u8 = 4;
+    const EXECUTABLE: u8 = 8;
+
+    pub(super) fn of(metadata: &Metadata) -> Traits {
+        let kind = metadata.file_type();
+        let traits = [
+            (kind.is_file(), Traits::FILE),
+            (kind.is_dir(), Traits::DIRECTORY),
+            (metadata.len() > 0, Traits::CONTENT),
+            (metadata.permissions().mode() & 0o111 != 0, Traits::EXECUTABLE),
+        ];
+        Traits(traits.iter().map(|(has, bit)| if *has { *bit } else { 0 }).sum())
+    }
+
+    /// All that there may be at a path.
+    pub(super) fn all() -> impl Iterator<Item = Traits> {
+        (0..=Traits::FILE | Traits::DIRECTORY | Traits::CONTENT | Traits::EXECUTABLE).map(Traits)
+    }
+
+    /// A bit for each of [`Traits::all`].
+    pub(super) fn bit(self) -> u16 {
+        1 << self.0
+    }
+
+    fn have(self, bits: u8) -> bool {
+        self.0 & bits == bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Test, Traits};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn traits_are_those_of_what_is_at_a_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str, mode| {
+            let path = directory.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let tests = [Test::File, Test::Directory, Test::FileWithContent, Test::Executable, Test::Accessible];
+        for (path, expected) in [
+            (file("empty", "", 0o644), [true, false, false, false, true]),
+            (file("full", "x", 0o644), [true, false, true, false, true]),
+            (file("program", "x", 0o654), [true, false, true, true, true]),
+            (directory.path().to_path_buf(), [false, true, false, false, true]),
+            ("/dev/null".into(), [false, false, false, false, true]),
+        ] {
+            let traits = Traits::of(&fs::metadata(&path).unwrap());
+            assert_eq!(tests.each_ref().map(|test| test.holds_for(traits)), expected, "{path:?}");
+            assert_eq!(Traits::all().filter(|other| other.bit() == traits.bit()).count(), 1);
+        }
     }
 }

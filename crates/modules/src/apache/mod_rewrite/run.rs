@@ -1,6 +1,6 @@
 //! The rules of a directory, carried out in order.
 
-use super::condition::{Condition, all_hold};
+use super::condition::{Condition, Traits, all_hold};
 use super::cookie;
 use super::rule::Rule;
 use super::text::{Context, Escape, Mark, Match};
@@ -25,6 +25,8 @@ pub(super) struct Program {
     rules: Vec<Conditional>,
     base: Option<Box<[u8]>>,
     directory: Box<[u8]>,
+    /// A bit for all that may be at the path of the request's file, if the rules leave a request alone for that.
+    leaves: u16,
 }
 
 /// A rule and its conditions.
@@ -33,17 +35,12 @@ struct Conditional {
     rule: Arc<Rule>,
     /// Whether the rule or a condition uses groups of the rule's pattern.
     uses_groups: bool,
-    /// Whether there are conditions, few of them, and all ask what is at the path of the request's file.
-    asks_for_file_only: bool,
 }
-
-/// How many rules, and how many conditions of each, may be looked at before the budget pays for them.
-const LOOKS_MAX: usize = 8;
 
 impl Program {
     /// The rules of a file, to which those of outer directories may belong.
     pub(super) fn new(lines: Vec<Line>, base: Option<Box<[u8]>>, directory: Box<[u8]>) -> Program {
-        let mut program = Program { rules: Vec::new(), base, directory };
+        let mut program = Program { rules: Vec::new(), base, directory, leaves: 0 };
         let mut conditions = Vec::new();
         for line in lines {
             match line.instruction {
@@ -53,12 +50,12 @@ impl Program {
                     let conditions = std::mem::take(&mut conditions);
                     let uses_groups =
                         rule.uses_groups() || conditions.iter().any(|condition| condition.uses_groups());
-                    let asks_for_file_only = (1..=LOOKS_MAX).contains(&conditions.len())
-                        && conditions.iter().all(|condition| condition.is_about_file);
-                    program.rules.push(Conditional { conditions, rule, uses_groups, asks_for_file_only });
+                    program.rules.push(Conditional { conditions, rule, uses_groups });
                 }
             }
         }
+        let left = Traits::all().filter(|traits| program.leaves_for(*traits));
+        program.leaves = left.fold(0, |leaves, traits| leaves | traits.bit());
         program
     }
 
@@ -68,14 +65,18 @@ impl Program {
 
     /// Whether what is at the path of the request's file already says that the rules leave the request alone.
     fn leaves(&self, metadata: &Metadata) -> bool {
-        for conditional in self.rules.iter().take(LOOKS_MAX) {
-            match conditional.outcome(metadata) {
+        self.leaves & Traits::of(metadata).bit() != 0
+    }
+
+    fn leaves_for(&self, traits: Traits) -> bool {
+        for conditional in &self.rules {
+            match conditional.outcome(traits) {
                 Some(Outcome::Fails) => {}
                 Some(Outcome::Ends) => return true,
                 None => return false,
             }
         }
-        self.rules.len() <= LOOKS_MAX
+        true
     }
 }
 
@@ -87,13 +88,13 @@ enum Outcome {
 
 impl Conditional {
     /// What comes of the rule, if it has no effect and nothing but what is at the path of the request's file decides that.
-    fn outcome(&self, metadata: &Metadata) -> Option<Outcome> {
-        let Conditional { conditions, rule, asks_for_file_only, .. } = self;
-        if !asks_for_file_only {
+    fn outcome(&self, traits: Traits) -> Option<Outcome> {
+        let Conditional { conditions, rule, .. } = self;
+        if conditions.is_empty() || !conditions.iter().all(|condition| condition.is_about_file) {
             return None;
         }
         let holds: Result<bool, Infallible> =
-            all_hold(conditions, |condition| Ok(condition.holds_for(metadata)));
+            all_hold(conditions, |condition| Ok(condition.holds_for(traits)));
         match holds {
             Ok(false) => (!rule.flags.chain).then_some(Outcome::Fails),
             Ok(true) => rule.only_ends().then_some(Outcome::Ends),

@@ -56,7 +56,7 @@ impl Expires {
             write_control(age, control);
             let fields = &mut exchange.response.fields;
             fields.remove("Expires");
-            push_expires(fields, expires);
+            push_expires(fields, expires, None);
             let _ = fields.set("Cache-Control", control);
         });
     }
@@ -160,20 +160,36 @@ fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
     })
 }
 
-/// Adds `Expires` with the date of a second, which is most often the one that was asked for last.
-pub(crate) fn push_expires(fields: &mut Fields, seconds: i64) {
-    thread_local! {
-        static LATEST: RefCell<(Option<i64>, Fields)> = RefCell::default();
+/// Adds `Expires` with the date of a second, after `Cache-Control` with an age, if one is given. Most often both are
+/// those that were asked for last.
+pub(crate) fn push_expires(fields: &mut Fields, seconds: i64, age: Option<i64>) {
+    /// The lines for a second and an age.
+    #[derive(Default)]
+    struct Latest {
+        known: Option<(i64, Option<i64>)>,
+        lines: Fields,
     }
-    LATEST.with_borrow_mut(|(known, line)| {
-        if *known != Some(seconds) {
-            line.clear();
-            // Dates are digits and letters.
-            let _ = line.push(b"Expires", &http::date_text(seconds));
-            *known = Some(seconds);
+    thread_local! {
+        static LATEST: RefCell<Latest> = RefCell::default();
+    }
+    LATEST.with_borrow_mut(|Latest { known, lines }| {
+        if *known != Some((seconds, age)) {
+            lines.clear();
+            // Ages and dates are digits and letters.
+            let _ = age.map(|age| lines.push(b"Cache-Control", &max_age(age)));
+            let _ = lines.push(b"Expires", &http::date_text(seconds));
+            *known = Some((seconds, age));
         }
-        let _ = line.iter().try_for_each(|line| fields.push_checked(&line));
+        let _ = fields.append(lines);
     });
+}
+
+/// The value of `Cache-Control` for an age in seconds.
+pub(crate) fn max_age(seconds: i64) -> Vec<u8> {
+    let mut control = Vec::with_capacity(32);
+    control.extend_from_slice(if seconds < 0 { b"max-age=-" } else { b"max-age=" });
+    http::write_number(seconds.unsigned_abs(), 1, &mut control);
+    control
 }
 
 #[cfg(test)]
