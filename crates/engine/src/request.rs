@@ -146,6 +146,17 @@ impl Request {
         }
     }
 
+    /// Ends and logs a request whose connection ends before the response was sent whole.
+    pub fn cut_off(&mut self) {
+        // What the request waits for notes how long it took.
+        self.state = State::Idle;
+        let exchange = &mut self.flow.exchange;
+        if !exchange.wire.head_sent {
+            exchange.response.status = Status::CLIENT_CLOSED;
+        }
+        self.flow.log();
+    }
+
     /// Begins what follows a response (`post_action`); what it answers goes nowhere. Tells whether there is anything to
     /// wait for, by [`Request::poll_follow_up`].
     pub fn follow_up(&mut self) -> bool {

@@ -27,6 +27,9 @@ use wire::Timer;
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long requests may take to end that were told to.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// Sockets of a thread, each with the place of its address among [`Site::listens`].
 pub(crate) type ThreadSockets = Vec<(usize, BoundSocket)>;
 
@@ -331,23 +334,28 @@ async fn until_told(
     tasks.accepting.shutdown().await;
     thread.draining.set(true);
     thread.timers.wake_all();
-    let drained = async {
-        while !thread.is_idle() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
     let timer = Timer::new(&thread.timers);
     let limit = thread.serving().settings.shutdown_timeout;
     let bounded = async {
         match limit {
-            Some(limit) => drop(timer.within(limit, drained).await),
-            None => drained.await,
+            Some(limit) if timer.within(limit, until_idle(thread)).await.is_err() => {
+                thread.end_requests();
+                let _ = timer.within(ENDING, until_idle(thread)).await;
+            }
+            Some(_) => {}
+            None => until_idle(thread).await,
         }
     };
     tokio::select! {
         () = bounded => Ok(()),
         _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
         error = tasks.broken() => Err(error),
+    }
+}
+
+async fn until_idle(thread: &Thread) {
+    while !thread.is_idle() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -114,6 +114,12 @@ impl Thread {
         self.serving.borrow().site.log(level, message);
     }
 
+    /// Ends the requests of the site that serves, and logs them.
+    pub(crate) fn end_requests(&self) {
+        self.serving.borrow().stage.set(Stage::Over);
+        self.timers.wake_all();
+    }
+
     /// Lets another site serve, and all who wait look who they belong to.
     pub(crate) fn succeed(self: &Rc<Thread>, site: Arc<Site>, settings: Settings) {
         let past = self.serving.replace(Serving::new(site, settings));

@@ -72,7 +72,7 @@ fn refused_parameters_hide_nothing() {
         events { use kqueue; }
         http {
             access_log off;
-            upstream u { server no.such.host.invalid:80 route=a drain; server 127.0.0.1:2 slow_start=1s; }
+            upstream u { server no.such.host.invalid:80 slow_start=1s; server 127.0.0.1:2 slow_start=1s; }
             server {
                 listen 127.0.0.1:8080 spdy setfib=1;
                 ssl_certificate $ssl_server_name.pem;
@@ -89,8 +89,6 @@ fn refused_parameters_hide_nothing() {
         "\"load_module\" knows no module in \"modules/mine.so\"",
         "\"error_log\" to a buffer in memory",
         "parameter \"kqueue\" of \"use\"",
-        "parameter \"route\" of \"server\"",
-        "parameter \"drain\" of \"server\"",
         "parameter \"slow_start\" of \"server\"",
         "parameter \"spdy\" of \"listen\"",
         "parameter \"setfib\" of \"listen\"",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tests::binary::Server;
 use tests::client::Client;
+use tests::origin::{After, Origin, raw};
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -119,6 +120,41 @@ fn worker_shutdown_timeout() {
     assert!(running.ends_within(Duration::from_secs(6)), "{}", running.all_logs());
     assert!(started.elapsed() > Duration::from_millis(700), "{:?}", started.elapsed());
     assert!(client.closes_within(Duration::from_secs(3)) && client.rest().len() < SIZE);
+}
+
+/// Also the requests that the end of the worker cuts off are logged, as in nginx.
+#[test]
+fn requests_that_are_cut_off_are_logged() {
+    let origin = Origin::start(|_| raw("", After::Hang));
+    let text = format!(
+        r#"
+        daemon off;
+        worker_shutdown_timeout 300ms;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log;
+        events {{ }}
+        http {{
+            log_format short "$request $status $body_bytes_sent";
+            access_log %%LOGS%%/access.log short;
+            server {{ listen 127.0.0.1:%%PORT%%; http2 on; location / {{ proxy_pass http://{}; }} }}
+        }}
+    "#,
+        origin.address()
+    );
+    let mut running = Site::whole(&format!("{}{text}", root_user())).start(Server::Fulmar);
+    let mut client = running.connect();
+    client.send(b"GET /one HTTP/1.1\r\nHost: a\r\n\r\n");
+    // The preface, SETTINGS, and HEADERS: GET, http, the path.
+    let mut other = running.connect();
+    other.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    other.send(b"\0\0\x0b\x01\x05\0\0\0\x01\x82\x86\x04\x04/two\x01\x01a");
+    assert!(wait::until(Duration::from_secs(8), || origin.open() == 2), "{}", running.all_logs());
+    running.signal(Signal::QUIT);
+    assert!(running.ends_within(Duration::from_secs(8)), "{}", running.all_logs());
+    let log = running.log("access.log");
+    for line in ["GET /one HTTP/1.1 499 0", "GET /two HTTP/2.0 499 0"] {
+        assert!(log.lines().any(|logged| logged == line), "{log}");
+    }
 }
 
 #[test]

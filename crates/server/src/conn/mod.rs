@@ -249,6 +249,7 @@ impl Future for ConnectionTask {
         let _turn = clock::Turn::begin();
         for _ in 0..TURN_REQUESTS {
             if self.state.client().is_none_or(|client| client.serving.is_over()) {
+                self.state.cut_off();
                 return Poll::Ready(());
             }
             ready!(self.state.poll(cx));
@@ -267,6 +268,15 @@ impl State {
             State::Multiplexed(multiplexed) => Some(multiplexed.client()),
             State::Closing(closing) => Some(&closing.client),
             State::Closed => None,
+        }
+    }
+
+    /// Logs the requests that end before their responses were sent.
+    fn cut_off(&mut self) {
+        match self {
+            State::Serving(serving) => serving.cut_off(),
+            State::Multiplexed(multiplexed) => multiplexed.cut_off(),
+            State::Reading(_) | State::Flushing(_) | State::Closing(_) | State::Closed => {}
         }
     }
 

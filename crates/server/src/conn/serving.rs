@@ -135,9 +135,8 @@ impl Serving {
             After::Cut(error) => {
                 let text = format!("{} while sending response to client", net::system_message(&error));
                 exchange.log(Level::Info, &text);
-                let unsent = (client.output.bytes().len() + message.content.len()) as u64;
-                exchange.wire.bytes = exchange.wire.bytes.saturating_sub(unsent);
                 *fate = Fate::Broken(error);
+                self.subtract_unsent();
             }
             After::Closed | After::Taken | After::Passed => {
                 if message.left {
@@ -147,7 +146,22 @@ impl Serving {
                 return Stage::Over;
             }
         }
-        if request.follow_up() { Stage::FollowingUp } else { Stage::Over }
+        if self.pooled.request.follow_up() { Stage::FollowingUp } else { Stage::Over }
+    }
+
+    /// Logs the request, whose connection ends before the response was sent whole.
+    pub(crate) fn cut_off(&mut self) {
+        self.subtract_unsent();
+        self.pooled.request.cut_off();
+    }
+
+    /// The log counts no bytes that do not leave any more.
+    fn subtract_unsent(&mut self) {
+        let Serving { client, pooled } = self;
+        let PooledRequest { request, message, .. } = &mut **pooled;
+        let unsent = (client.output.bytes().len() + message.content.len()) as u64;
+        let bytes = &mut request.flow.exchange.wire.bytes;
+        *bytes = bytes.saturating_sub(unsent);
     }
 
     /// Logs the request and ends it.

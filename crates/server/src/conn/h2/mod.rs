@@ -148,6 +148,11 @@ impl Multiplexed {
         &self.shared.client
     }
 
+    /// Logs the requests that end before their responses were sent.
+    pub(crate) fn cut_off(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.cut_off());
+    }
+
     pub(crate) fn into_client(self) -> Box<ClientConnection> {
         self.shared.client
     }
@@ -485,7 +490,10 @@ impl Multiplexed {
     fn poll_stream(&mut self, place: usize, quantum: usize) {
         let (stream, shared) = (&mut self.streams[place], &mut self.shared);
         let polled = match stream.serving.is_over() {
-            true => Ok(Poll::Ready(Code::INTERNAL_ERROR)),
+            true => {
+                stream.cut_off();
+                Ok(Poll::Ready(Code::INTERNAL_ERROR))
+            }
             // A fault of the server ends one stream only.
             false => catch_unwind(AssertUnwindSafe(|| stream.poll(shared, quantum))),
         };

@@ -125,6 +125,11 @@ impl Stream {
         if request.follow_up() { Stage::FollowingUp } else { Stage::Over }
     }
 
+    /// Logs the request, which ends before its response was sent whole.
+    pub(super) fn cut_off(&mut self) {
+        self.pooled.request.cut_off();
+    }
+
     /// Ends the request with all that is attached to it; its memory serves further ones.
     pub(super) fn end(self, shared: &Shared) {
         shared.client.thread().requests.keep(self.pooled, self.serving.is_current());
