@@ -15,6 +15,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use crate::caching::{Counter, with};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tests::apache::{Apache, MODULES, have_apache};
@@ -422,4 +423,36 @@ fn the_manual_says_which_requirements_other_caches_keep() {
         running.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
     }));
     compare(&all);
+}
+
+#[test]
+fn cache_status_says_why_a_request_was_forwarded() {
+    let counter = Counter::start(|asked, _| {
+        let age = if asked.target == "/old" { 900 } else { 0 };
+        let fields = format!("Cache-Control: max-age=600\r\nAge: {age}\r\nETag: \"a\"\r\nVary: X-Kind");
+        raw(&format!("HTTP/1.1 200 OK\r\n{fields}\r\nContent-Length: 0\r\n\r\n"), After::Keep)
+    });
+    let settings = "proxy_cache_rules rfc9111; proxy_cache_bypass $http_x_bypass; cache_status Fulmar;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    let ask = |target: &str, field: &str| {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{field}\r\n\r\n");
+        running.ask_bytes(request.as_bytes()).last().clone()
+    };
+    for (target, field, reason) in [
+        ("/", "X-A: b", "uri-miss"),
+        ("/", "X-Kind: a", "vary-miss"),
+        ("/", "Cache-Control: no-cache", "request"),
+        ("/", "X-Bypass: 1", "bypass"),
+        ("/old", "X-A: b", "uri-miss"),
+        ("/old", "X-A: b", "stale"),
+    ] {
+        let expected = format!("Fulmar; fwd={reason}; fwd-status=200; stored");
+        assert_eq!(ask(target, field).field("Cache-Status"), Some(&*expected), "{target} {field}");
+    }
+    let hit = ask("/", "X-A: b");
+    let left: i64 =
+        hit.field("Cache-Status").unwrap().strip_prefix("Fulmar; hit; ttl=").unwrap().parse().unwrap();
+    let age: i64 = hit.field("Age").unwrap().parse().unwrap();
+    assert_eq!(left + age, 600);
+    running.stop();
 }

@@ -73,6 +73,11 @@ impl Wish {
         wish
     }
 
+    /// Whether it may want no fresh response.
+    pub fn refuses(&self) -> bool {
+        self.no_cache || self.max_age.is_some() || self.min_fresh.is_some()
+    }
+
     fn read(&mut self, name: &[u8], argument: Option<&[u8]>) {
         let seconds = |invalid: i64| argument.map_or(invalid, |text| seconds(text).unwrap_or(invalid));
         match &*name.to_ascii_lowercase() {

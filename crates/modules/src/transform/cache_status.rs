@@ -2,7 +2,9 @@
 //!
 //! The argument is the name of this cache in the header; `off` adds none. `hit` means that the response came from the
 //! cache; `ttl` is for how many seconds it stays valid, negative if it has expired. `fwd` says why the upstream
-//! server was asked (`uri-miss`, `stale`, `bypass`), and `fwd-status` is the status of its response. `stored` means
+//! server was asked: no response is cached for the key (`uri-miss`) or for the request's headers (`vary-miss`), the cached
+//! response has expired (`stale`), the request refuses it (`request`, with `proxy_cache_rules rfc9111`), or
+//! `proxy_cache_bypass` applies (`bypass`). `fwd-status` is the status of its response. `stored` means
 //! that the response is now in the cache. `collapsed` means that another request was already fetching the response.
 //! If the response came through another cache, the header of that cache comes before this one.
 //! `$upstream_cache_status` has nginx's word for the same. The example's second response has

@@ -105,6 +105,8 @@ pub(crate) struct Cached {
     /// The key of the file: the main one, or that of a variant.
     key: Cell<Key>,
     found: Cell<Found>,
+    /// Why the upstream server is asked, in a word of RFC 9211.
+    reason: Cell<&'static str>,
     /// Whether the response may be kept.
     stores: Cell<bool>,
     /// The right to get the response, if the request has it.
@@ -222,6 +224,7 @@ impl Cached {
             main,
             key: Cell::new(main),
             found: Cell::new(Found::Miss),
+            reason: Cell::new("uri-miss"),
             stores: Cell::new(true),
             is_update: fill.is_some(),
             fill: RefCell::new(fill),
@@ -258,6 +261,7 @@ impl Cached {
         let next = match has_body || any_set(&self.settings.bypass, exchange) {
             true => {
                 self.found.set(Found::Bypass);
+                self.reason.set("bypass");
                 Next::Ask
             }
             false => self.look(exchange),
@@ -365,6 +369,7 @@ impl Cached {
 
     fn look_for_variant(&self, exchange: &Exchange, wanted: Key) -> Next {
         self.key.set(wanted);
+        self.reason.set("vary-miss");
         // Uses of a variant are counted for its own key, too (as nginx).
         self.is_counted.set(false);
         self.look(exchange)
@@ -511,6 +516,7 @@ impl Cached {
             return Next::Serve(object);
         }
         self.is_strict.set(usage == Use::Asked);
+        self.reason.set(if is_fresh && self.wish.refuses() { "request" } else { "stale" });
         let is_promised = freshness.serves_updating(now.seconds);
         // A fresh response that the client finds too old is no stale one.
         let serves = usage == Use::Stale

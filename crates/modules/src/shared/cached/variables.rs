@@ -73,10 +73,8 @@ impl Cached {
     pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
         let forwarded = match self.found.get() {
             Found::Unasked => return false,
-            Found::Miss => Some("uri-miss"),
-            Found::Bypass => Some("bypass"),
-            Found::Expired | Found::Revalidated => Some("stale"),
-            Found::Hit if self.is_collapsed.get() => Some("uri-miss"),
+            Found::Miss | Found::Bypass | Found::Expired | Found::Revalidated => Some(self.reason.get()),
+            Found::Hit if self.is_collapsed.get() => Some(self.reason.get()),
             Found::Stale | Found::Updating | Found::Hit => None,
         };
         let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
@@ -84,7 +82,9 @@ impl Cached {
             None => {
                 add("; hit");
                 if let Some(until) = self.valid_until.get() {
-                    add(&format!("; ttl={}", until.saturating_sub(Time::now().seconds)));
+                    // By the rules of RFC 9111 a response is fresh while its lifetime is greater than its age.
+                    let left = until.saturating_sub(Time::now().seconds);
+                    add(&format!("; ttl={}", left.saturating_add(i64::from(self.is_rfc9111()))));
                 }
             }
             Some(reason) => {
