@@ -207,6 +207,8 @@ fn site(origin: &Origin, rules: &str) -> Site {
                  proxy_cache one;
                  proxy_cache_use_stale error timeout http_500;
                  proxy_cache_convert_head off;
+                 gzip on;
+                 gzip_min_length 1;
                  {rules}
              }}
          }}"
@@ -243,9 +245,9 @@ fn apache(origin: &Origin) -> (Site, Apache) {
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let load = |name: &str| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n");
-    let loads = ["proxy_http", "cache", "cache_disk"].map(load).concat();
+    let loads = ["proxy_http", "cache", "cache_disk", "filter", "deflate"].map(load).concat();
     let more = format!(
-        "{loads}CacheRoot {}\nCacheEnable disk /\nProxyPass / http://{}/ retry=0\n",
+        "{loads}AddOutputFilterByType DEFLATE text/html\nCacheRoot {}\nCacheEnable disk /\nProxyPass / http://{}/ retry=0\n",
         directory.display(),
         origin.address()
     );

@@ -420,6 +420,15 @@ pub fn set_age(fields: &mut Fields, age: i64) {
     let _ = fields.set("Age", age.to_string().as_bytes());
 }
 
+/// Whether a response forbids to change its content (RFC 9111, section 5.2.2.6).
+pub fn forbids_transforming(fields: &Fields) -> bool {
+    let mut is_forbidden = false;
+    for value in fields.all("cache-control") {
+        each_directive(value, |name, _| is_forbidden |= name.eq_ignore_ascii_case(b"no-transform"));
+    }
+    is_forbidden
+}
+
 /// Whether a method may change what is at a URI, so that what is kept of it no longer counts.
 pub fn is_unsafe(method: Method) -> bool {
     !matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Propfind)

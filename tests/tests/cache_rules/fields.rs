@@ -131,6 +131,13 @@ pub(super) const CASES: &[Case] = &[
         |seen| seen[1].from == 2 || seen[1].name().is_none(),
     ),
     case(
+        ("5.2.2.6", "MUST NOT"),
+        "compress a response with `no-transform`",
+        &[(200, "Cache-Control: max-age=600, no-transform\r\nContent-Type: text/html")],
+        &[("GET", "Accept-Encoding: gzip"), ("GET", "Accept-Encoding: gzip")],
+        is_kept,
+    ),
+    case(
         ("5.2.2.7", "MUST NOT"),
         "keep headers that `private` names",
         &[(200, "Cache-Control: max-age=600, private=\"X-Name\"\r\nX-Name: a")],

@@ -83,9 +83,11 @@ pub(crate) use ratio::show as show_ratio;
 
 use crate::apache::mod_filter::{self, OutputFilter};
 use crate::shared::blocks::Blocks;
+use crate::shared::cached::Cached;
 use crate::shared::media_types::MediaTypes;
 use crate::shared::validators;
 use crate::transform::gzip::{Rules, varies};
+use cache::rfc9111;
 use conf::{Contexts, Diagnostic};
 use contract::{Body, Event, Exchange, Filter, Module, Piece, ScopeBuilder, View};
 use http::{ResponseHead, Status};
@@ -177,6 +179,9 @@ impl Filter for Compression {
         }
         exchange.response.vary |= self.vary;
         let Some(offer) = self.choose(exchange) else { return body };
+        if Cached::has_rfc9111(exchange) && rfc9111::forbids_transforming(&exchange.response.fields) {
+            return body;
+        }
         exchange
             .tell(|| Event::new("coding", "the content is compressed").with("coding", offer.coding.name()));
         let body = if exchange.is_head() { Body::Empty } else { offer.compress(exchange, body) };
