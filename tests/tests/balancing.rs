@@ -9,9 +9,10 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use tests::binary::{Server, have_nginx};
 use tests::differential::agree_on_mistake;
-use tests::origin::{Origin, ok};
+use tests::origin::{After, Origin, ok, raw};
 use tests::raw::Raw;
 use tests::site::{Running, Site};
+use tests::wait;
 
 const COUNT: usize = 4;
 
@@ -127,9 +128,16 @@ fn networks_meet_the_servers_that_they_meet_at_nginx() {
 #[test]
 fn a_server_that_cannot_be_asked_gives_way() {
     let good = Origin::start(|_| ok("good"));
-    for method in
-        ["hash $arg_key", "hash $arg_key consistent", "ip_hash", "random", "random two", "least_conn"]
-    {
+    for method in [
+        "hash $arg_key",
+        "hash $arg_key consistent",
+        "ip_hash",
+        "random",
+        "random two",
+        "least_conn",
+        "least_time header",
+        "least_time last_byte inflight",
+    ] {
         let site = Site::new(&format!(
             "upstream u {{ {method}; server 127.0.0.1:1; server {}; }}
              server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://u; }} }}",
@@ -179,6 +187,60 @@ fn the_server_with_the_fewest_requests() {
 }
 
 #[test]
+fn the_server_that_takes_the_least_time() {
+    let slow = Origin::start(|_| {
+        wait::pause(Duration::from_secs(1));
+        ok("slow")
+    });
+    let quick = Origin::start(|_| ok("quick"));
+    // Its head comes at once, and the last of its content two seconds later.
+    let late = Origin::start(|_| {
+        raw("HTTP/1.1 200 OK\r\nX-Late: yes\r\nContent-Length: 43\r\n\r\nlat", After::Drip(40))
+    });
+    let site = Site::new(&format!(
+        "upstream head {{ least_time header; server {slow}; server {quick}; }}
+         upstream all {{ least_time last_byte; server {slow}; server {quick}; }}
+         upstream flight {{ least_time last_byte inflight; server {slow}; server {quick}; }}
+         upstream late_head {{ least_time header; server {slow}; server {late}; }}
+         upstream late_all {{ least_time last_byte; server {late}; server {slow}; }}
+         server {{ listen 127.0.0.1:%%PORT%%; location ~ ^/(.+)$ {{ proxy_pass http://$1; }} }}",
+        slow = slow.address(),
+        quick = quick.address(),
+        late = late.address()
+    ));
+    let asked = same(&site, |running| {
+        let mut client = running.connect();
+        client.extend(Duration::from_secs(60));
+        let mut ask = |name: &str| {
+            let answer = client.exchange(&format!("GET /{name}")).unwrap();
+            format!(
+                "{name} {}",
+                if answer.field("X-Late").is_some() { "late".to_owned() } else { answer.text() }
+            )
+        };
+        let mut answers: Vec<String> =
+            ["head", "all", "flight"].iter().flat_map(|name| [*name; 5]).map(&mut ask).collect();
+        answers.extend(["late_head"; 3].map(&mut ask));
+        answers.extend(["late_all"; 3].map(&mut ask));
+        answers
+    });
+    let of = |name: &str| -> Vec<&str> {
+        asked
+            .iter()
+            .filter_map(|line| line.strip_prefix(name))
+            .filter_map(|rest| rest.strip_prefix(' '))
+            .collect()
+    };
+    for name in ["head", "all", "flight"] {
+        assert_eq!(of(name), ["slow", "quick", "quick", "quick", "quick"], "{name}");
+    }
+    assert_eq!(
+        (of("late_head"), of("late_all")),
+        (vec!["slow", "late", "late"], vec!["late", "slow", "slow"])
+    );
+}
+
+#[test]
 fn drawn_servers_are_all_drawn() {
     let origins = origins();
     let mut http = group("one", "random", &origins, ["", "", "down", ""]);
@@ -205,6 +267,9 @@ fn mistakes_are_those_of_nginx() {
         "random three; server 127.0.0.1:1;",
         "random two most_conn; server 127.0.0.1:1;",
         "ip_hash on; server 127.0.0.1:1;",
+        "least_time; server 127.0.0.1:1;",
+        "least_time first_byte; server 127.0.0.1:1;",
+        "least_time header all; server 127.0.0.1:1;",
         "ip_hash; server 127.0.0.1:1; server 127.0.0.1:2 backup;",
         "hash $uri consistent; server 127.0.0.1:1; server 127.0.0.1:2 backup;",
         "random; server 127.0.0.1:1; server 127.0.0.1:2 backup;",

@@ -86,9 +86,11 @@ fn servers_of_sessions_are_not_drawn() {
     let origins = origins();
     let mut http = group("one", "random; sticky route $arg_a;", &origins, ROUTES);
     http += &group("two", "random two; sticky route $arg_a;", &origins, ROUTES);
+    http += &group("quick", "least_time header inflight; sticky route $arg_a;", &origins, ROUTES);
     http += PASSING;
-    let requests: Vec<String> =
-        (0..COUNT).flat_map(|server| ["one", "two"].map(|name| format!("GET /{name}?a={server}"))).collect();
+    let requests: Vec<String> = (0..COUNT)
+        .flat_map(|server| ["one", "two", "quick"].map(|name| format!("GET /{name}?a={server}")))
+        .collect();
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
     agree(&Site::new(&http), &requests);
 }

@@ -5,7 +5,7 @@ use crate::members::Members;
 use crate::method::{Draw, Method};
 use crate::server::Server;
 use crate::sticky::{Learns, Lesson};
-use crate::tier::{Counted, Ended, Search, Tier};
+use crate::tier::{Counted, Ended, Measured, Search, Tier};
 use contract::Exchange;
 use journal::clock::Time;
 use std::sync::Arc;
@@ -83,12 +83,13 @@ impl Choice {
         let method = &group.method;
         let claim = |index: usize, tier: &Tier, draw: &Draw| {
             let search = search(index);
-            let takes_turns = !matches!(method, Method::LeastConnections)
+            let takes_turns = !matches!(method, Method::LeastConnections | Method::LeastTime(_))
                 && (index == 1 || draw.takes_turns(method, tier, search));
             tier.claim_route(route.as_deref()?, takes_turns, search)
         };
         let turn = |tier: &Tier, search: Search<'_>| match method {
             Method::LeastConnections if !is_single => tier.least(search),
+            Method::LeastTime(least) if !is_single => tier.quickest(*least, search),
             _ => tier.next(search, |_| true),
         };
         let Members { primary, backup, .. } = &**members;
@@ -98,9 +99,20 @@ impl Choice {
         let spare = || claim(1, backup, draw).or_else(|| turn(backup, search(1)));
         let (tier, index) = chosen.map(|index| (0, index)).or_else(|| Some((1, spare()?)))?;
         tried[tier].push(index);
-        let (group, live) = (Arc::clone(group), live.clone());
-        let (is_backup, started_ms) = (tier == 1, now_ms);
-        Some(Lease { group, live, is_backup, index, is_single, failed: false, lesson: None, started_ms })
+        let is_backup = tier == 1;
+        let measured = match *method {
+            Method::LeastTime(least) => {
+                let in_flight = least.in_flight && !is_single;
+                if in_flight {
+                    (if is_backup { backup } else { primary }).begin_flight(index, now_ms);
+                }
+                Some(Measured { least, in_flight, head_ms: None })
+            }
+            _ => None,
+        };
+        let (group, live, started_ms) = (Arc::clone(group), live.clone(), now_ms);
+        let (failed, lesson) = (false, None);
+        Some(Lease { group, live, is_backup, index, is_single, failed, lesson, started_ms, measured })
     }
 
     /// Takes the members that there are now. All of them may be asked: which of them were tried is not known.
@@ -140,6 +152,8 @@ pub struct Lease {
     lesson: Option<Box<Lesson>>,
     /// When it was chosen, in milliseconds of uptime.
     started_ms: u64,
+    /// What is measured, if the group chooses by times.
+    measured: Option<Measured>,
 }
 
 impl Lease {
@@ -174,6 +188,19 @@ impl Lease {
         }
     }
 
+    /// Takes note that the head of a response came, which the client gets.
+    pub(crate) fn answered(&mut self) {
+        let Some(mut measured) = self.measured else { return };
+        let now_ms = Time::now().uptime_ms;
+        let took_ms = now_ms.saturating_sub(self.started_ms);
+        measured.head_ms = Some(took_ms);
+        if measured.in_flight && measured.least.of_head {
+            measured.in_flight = false;
+            self.tier().end_flight_at_head(self.index, took_ms, now_ms);
+        }
+        self.measured = Some(measured);
+    }
+
     /// Takes note that the server failed; tells whether it is left alone from now on.
     pub fn fail(&mut self) -> bool {
         self.failed = true;
@@ -186,8 +213,8 @@ impl Lease {
     }
 
     fn ended(&self) -> Ended {
-        let Lease { failed, is_single, started_ms, .. } = *self;
-        Ended { is_failed: failed, is_single, now_ms: Time::now().uptime_ms, started_ms }
+        let Lease { failed, is_single, started_ms, measured, .. } = *self;
+        Ended { is_failed: failed, is_single, now_ms: Time::now().uptime_ms, started_ms, measured }
     }
 
     fn tier(&self) -> &Tier {

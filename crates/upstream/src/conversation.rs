@@ -459,7 +459,10 @@ impl<D: Dialogue> Conversation<D> {
                 }
                 self.state = State::Choosing;
             }
-            None => self.state = State::Answered,
+            None => {
+                line.lease.answered();
+                self.state = State::Answered;
+            }
         }
     }
 

@@ -44,6 +44,7 @@ mod shared;
 mod sticky;
 mod store_options;
 mod tier;
+mod timing;
 mod tls_options;
 mod upload;
 
@@ -76,5 +77,6 @@ pub use settings::{FieldNames, Settings};
 pub use sticky::{Learns, Lesson, Sticky};
 pub use store_options::{StorePath, parse_access};
 pub use tier::{Figures, ServerState};
+pub use timing::LeastTime;
 pub use tls_options::{TLS_OPTION_COUNT, TlsOptions, parse_certificate_cache};
 pub use upload::Upload;

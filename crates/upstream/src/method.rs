@@ -5,6 +5,7 @@ use crate::crc32::Crc32;
 use crate::random::random;
 use crate::server::Server;
 use crate::tier::{Search, Tier};
+use crate::timing::LeastTime;
 use contract::{Exchange, Peer, Template};
 use std::net::IpAddr;
 
@@ -16,6 +17,8 @@ pub enum Method {
     RoundRobin,
     /// The one with the fewest requests for its weight (`least_conn`).
     LeastConnections,
+    /// The one that takes the least time (`least_time`).
+    LeastTime(LeastTime),
     /// By the client's network (`ip_hash`).
     Network,
     /// By a text (`hash`).
@@ -40,7 +43,11 @@ impl Method {
                 },
                 Peer::Unix(_) => vec![0; 3],
             },
-            Method::RoundRobin | Method::LeastConnections | Method::Random | Method::RandomTwo => Vec::new(),
+            Method::RoundRobin
+            | Method::LeastConnections
+            | Method::LeastTime(_)
+            | Method::Random
+            | Method::RandomTwo => Vec::new(),
         }
     }
 }
@@ -79,7 +86,7 @@ impl Draw {
     /// Whether the servers of a tier take turns, since the method does nothing else or gave up.
     pub(crate) fn takes_turns(&self, method: &Method, tier: &Tier, search: Search<'_>) -> bool {
         let has_choice = match method {
-            Method::RoundRobin | Method::LeastConnections => false,
+            Method::RoundRobin | Method::LeastConnections | Method::LeastTime(_) => false,
             Method::Ring(_) => !search.is_single,
             _ => tier.servers.len() > 1,
         };

@@ -2,6 +2,7 @@
 //! while, and then a small share at first. Counts are `Relaxed`: they are for metrics, and decide nothing.
 
 use crate::server::{Admission, Server};
+use crate::timing::{LeastTime, Timing};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -50,6 +51,18 @@ pub(crate) struct Ended {
     pub(crate) now_ms: u64,
     /// When the server was chosen, in the same.
     pub(crate) started_ms: u64,
+    /// What is measured for `least_time`.
+    pub(crate) measured: Option<Measured>,
+}
+
+/// What is measured of a request for `least_time`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    pub(crate) least: LeastTime,
+    /// Whether it counts as being in progress.
+    pub(crate) in_flight: bool,
+    /// How long the head of the response took, if it came.
+    pub(crate) head_ms: Option<u64>,
 }
 
 /// Whether a server is asked.
@@ -122,6 +135,7 @@ struct State {
     failed: Option<u64>,
     /// When its failures were looked at last, in the same.
     checked: Option<u64>,
+    timing: Timing,
     sums: Sums,
 }
 
@@ -134,6 +148,7 @@ impl Tier {
             fails: 0,
             failed: None,
             checked: None,
+            timing: Timing::default(),
             sums: Sums::default(),
         };
         let states = Mutex::new(servers.iter().map(state).collect());
@@ -190,23 +205,68 @@ impl Tier {
 
     /// The server with the fewest requests for its weight; of several the one whose turn it is.
     pub(crate) fn least(&self, search: Search<'_>) -> Option<usize> {
-        let mut states = self.lock();
+        self.least_by(&mut self.lock(), search, |_, state| state.requests.into())
+    }
+
+    /// The server that takes the least time for its weight; of several the one whose turn it is.
+    pub(crate) fn quickest(&self, least: LeastTime, search: Search<'_>) -> Option<usize> {
+        let (mut states, now_ms) = (self.lock(), search.now_ms);
+        for index in 0..states.len() {
+            if self.is_free(&states, index, search) {
+                states[index].timing.look(now_ms);
+            }
+        }
+        self.least_by(&mut states, search, |server, state| {
+            let alone = state.checked.map_or(Duration::MAX, |checked| since(now_ms, checked));
+            state.timing.estimate(least, (alone, server.fail_timeout), state.requests)
+        })
+    }
+
+    /// Takes the server with the least cost for its weight; of several the one whose turn it is.
+    fn least_by(
+        &self,
+        states: &mut [State],
+        search: Search<'_>,
+        cost: impl Fn(&Server, &State) -> u64,
+    ) -> Option<usize> {
+        // The cost of a server, as it compares to that of the other one.
+        let load = |states: &[State], index: usize, other: usize| {
+            cost(&self.servers[index], &states[index]) * u64::from(self.servers[other].weight)
+        };
         let mut least: Option<usize> = None;
         for index in 0..self.servers.len() {
-            if self.is_free(&states, index, search)
-                && least
-                    .is_none_or(|least| self.load(&states, index, least) < self.load(&states, least, index))
+            if self.is_free(states, index, search)
+                && least.is_none_or(|least| load(states, index, least) < load(states, least, index))
             {
                 least = Some(index);
             }
         }
         let least = least?;
-        let is_even = |index: usize, states: &[State]| {
-            self.load(states, index, least) == self.load(states, least, index)
-        };
-        let best = self.turn(&mut states, search, is_even)?;
-        self.take(&mut states, best, search.now_ms);
+        let is_even =
+            |index: usize, states: &[State]| load(states, index, least) == load(states, least, index);
+        let best = self.turn(states, search, is_even)?;
+        self.take(states, best, search.now_ms);
         Some(best)
+    }
+
+    /// A request to the server is in progress, which counts for `least_time`.
+    pub(crate) fn begin_flight(&self, index: usize, now_ms: u64) {
+        self.lock()[index].timing.begin(now_ms);
+    }
+
+    /// The head of a response took so long, and that ends the request for `least_time`.
+    pub(crate) fn end_flight_at_head(&self, index: usize, took_ms: u64, now_ms: u64) {
+        let mut states = self.lock();
+        if let Some(Heir { tier, places }) = self.heir.get() {
+            drop(states);
+            if let Some(place) = places.get(index).copied().flatten() {
+                tier.end_flight_at_head(place, took_ms, now_ms);
+            }
+            return;
+        }
+        let timing = &mut states[index].timing;
+        timing.note_head(took_ms);
+        timing.end(took_ms, now_ms);
     }
 
     /// Whether this very server can be asked; then it is taken.
@@ -268,10 +328,14 @@ impl Tier {
             return place.is_some_and(|place| tier.done(place, ended));
         }
         let (state, server) = (&mut states[index], &self.servers[index]);
-        let Ended { is_failed, is_single, now_ms, started_ms } = ended;
+        let Ended { is_failed, is_single, now_ms, started_ms, measured } = ended;
         state.requests = state.requests.saturating_sub(1);
         state.sums.failures += u64::from(is_failed);
-        state.sums.time_ms += now_ms.saturating_sub(started_ms);
+        let took_ms = now_ms.saturating_sub(started_ms);
+        state.sums.time_ms += took_ms;
+        if let Some(measured) = measured {
+            state.measure(measured, took_ms, now_ms, is_failed);
+        }
         if is_single {
             return false;
         }
@@ -395,6 +459,20 @@ fn since(now: u64, before: u64) -> Duration {
 }
 
 impl State {
+    /// Takes note of how long a request took. One that failed does not count: a server that fails quickly is not quick.
+    fn measure(&mut self, measured: Measured, took_ms: u64, now_ms: u64, is_failed: bool) {
+        let Measured { least, in_flight, head_ms } = measured;
+        if in_flight {
+            self.timing.end(took_ms, now_ms);
+        }
+        let Some(head_ms) = head_ms.filter(|_| !is_failed) else { return };
+        self.timing.note_response(took_ms);
+        // Otherwise it was noted when the head came.
+        if !(least.in_flight && least.of_head) {
+            self.timing.note_head(head_ms);
+        }
+    }
+
     fn is_failed(&self, server: &Server, now: u64) -> bool {
         // No time is over at once, also where the clock did not tick since.
         let recently = |checked| !server.fail_timeout.is_zero() && since(now, checked) <= server.fail_timeout;

@@ -341,7 +341,7 @@ fn a_directory_for_bodies_can_be_made_and_none_around_it() {
 
 #[test]
 fn what_many_servers_have_in_common_is_told_once() {
-    let server = "upstream uN { server 127.0.0.1:1; least_time header; }\n";
+    let server = "server { listen 127.0.0.1:808N; add_header Content-Length 3; }\n";
     let servers: String = (0..6).map(|number| server.replace('N', &number.to_string())).collect();
     let (good, printed) = judged(&format!("events {{}}\nhttp {{ access_log off;\n{servers}}}"));
     let told = headlines(&printed, "warn");

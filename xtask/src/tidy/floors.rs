@@ -107,6 +107,7 @@ const HOUSES: &[House] = &[
                     "random",
                     "server",
                     "sticky",
+                    "timing",
                 ],
             },
             Floor {

@@ -1,6 +1,7 @@
 //! The lines that say how the server of a request is chosen.
 
-use ::upstream::Method;
+use ::upstream::{LeastTime, Method};
+use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Directive, Loading, Rule, View, Written};
 
@@ -8,6 +9,11 @@ use contract::{Args, Directive, Loading, Rule, View, Written};
 pub(super) static LEAST_CONN: Directive<Method> = method("least_conn", |_, _| Ok(Method::LeastConnections))
     .args(Arity::Exactly(0))
     .help("Chooses the server with the fewest requests for its weight.");
+
+/// `least_time header | last_byte [inflight]`
+pub(super) static LEAST_TIME: Directive<Method> = method("least_time", parse_least_time)
+    .args(Arity::Range(1, 2))
+    .help("Chooses the server whose responses take the least time for its weight and its requests.");
 
 /// `ip_hash`
 pub(super) static IP_HASH: Directive<Method> = method("ip_hash", |_, _| Ok(Method::Network))
@@ -41,6 +47,15 @@ fn parse_hash(args: &Args<'_>, loading: &mut Loading) -> Result<Method, Diagnost
     }
 }
 
+fn parse_least_time(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {
+    let in_flight = match args.words() {
+        [_, word] if !word.is("inflight") => return Err(args.invalid(word)),
+        words => words.len() == 2,
+    };
+    let of_head = args.value(0, |word| choice(word, &[("header", true), ("last_byte", false)]))?;
+    Ok(Method::LeastTime(LeastTime { of_head, in_flight }))
+}
+
 fn parse_random(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {
     match args.words() {
         [] => Ok(Method::Random),
@@ -60,7 +75,9 @@ pub(super) fn check_backups(block: &View<'_>) -> Result<(), Diagnostic> {
             method.span.file == server.span.file && method.span.start < server.span.start
         };
         let before = methods.iter().rev().find(is_before);
-        let knows = |method: &Method| matches!(method, Method::RoundRobin | Method::LeastConnections);
+        let knows = |method: &Method| {
+            matches!(method, Method::RoundRobin | Method::LeastConnections | Method::LeastTime(_))
+        };
         if before.is_some_and(|method| !knows(method.value)) {
             let message = "balancing method does not support parameter \"backup\"";
             return Err(Diagnostic::emerg(message).at(server.span));

@@ -25,6 +25,11 @@
 //! The servers take turns unless another method is set:
 //!
 //! - `least_conn` chooses the server with the fewest requests in progress for its weight.
+//! - `least_time header` chooses the server with the shortest estimated time: the average time until the header of a
+//!   response arrives, times the number of requests in progress and one, for its weight. `least_time last_byte`
+//!   measures whole responses. Times that differ by less than 20 ms are equal. Failures do not change the average.
+//!   A server without requests is tried again: its average is halved for each `fail_timeout`. With `inflight`,
+//!   requests in progress raise the time of their server before they end.
 //! - `ip_hash` sends clients of one network to the same server: the first three bytes of an IPv4 address, or all of
 //!   an IPv6 address.
 //! - `hash KEY` sends requests with the same value of KEY to the same server, which is the one that nginx chooses.
@@ -67,7 +72,7 @@
 //! }
 //! ```
 //!
-//! `least_conn`, `random two` and `max_conns` count the requests of all threads. If the chosen server cannot be used,
+//! `least_conn`, `least_time`, `random two` and `max_conns` count the requests of all threads. If the chosen server cannot be used,
 //! the method chooses again. After 20 such choices the servers take turns.
 //!
 //! Connections are kept for further requests. By default each thread keeps up to 32 idle connections, and only the
@@ -175,6 +180,7 @@ pub static MODULE: Module = Module {
         &UPSTREAM,
         &SERVER,
         &method::LEAST_CONN,
+        &method::LEAST_TIME,
         &method::IP_HASH,
         &method::HASH,
         &method::RANDOM,
