@@ -251,7 +251,7 @@ impl Flow {
     /// The step of the next handler that has something to say, or `None` where a stage ended and the next one begins.
     fn next_step(&mut self) -> Option<Step> {
         let Stage::Handlers(phase) = self.stage else { return self.find_location() };
-        while let Some(handler) = self.running.handlers(phase).get(self.next) {
+        for handler in self.running.handlers(phase).get(self.next..).unwrap_or_default() {
             self.next += 1;
             let step = handler.run(&mut self.exchange);
             if self.exchange.connection.debug {
@@ -465,10 +465,10 @@ impl Flow {
         let mut body = body;
         let inside = self.exchange.subrequest;
         for filter in self.running.filters().iter().filter(|filter| !inside || filter.is_for_subrequests()) {
-            let was_good = !self.exchange.response.status.is_error();
+            let before = self.exchange.response.status;
             body = filter.apply(&mut self.exchange, body);
             let status = self.exchange.response.status;
-            if was_good && status.is_error() {
+            if status != before && status.is_error() && !before.is_error() {
                 if let Body::Source(source) = body
                     && std::mem::take(&mut self.exchange.wire.outlasts)
                 {

@@ -267,10 +267,12 @@ impl Fields {
     }
 
     /// Adds all fields of another list. They were checked when that list took them.
+    #[inline]
     pub fn append(&mut self, other: &Fields) -> Result<(), InvalidField> {
-        if other.is_empty() {
-            return Ok(());
-        }
+        if other.is_empty() { Ok(()) } else { self.append_lines(other) }
+    }
+
+    fn append_lines(&mut self, other: &Fields) -> Result<(), InvalidField> {
         if other.has_gaps {
             return other.iter().try_for_each(|field| self.push_checked(&field));
         }

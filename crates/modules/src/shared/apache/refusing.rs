@@ -42,6 +42,7 @@ pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
 }
 
 /// Notes that settings apply which let in every request.
+#[inline]
 pub(crate) fn pass(exchange: &Exchange) {
     is_document(exchange);
 }
@@ -70,9 +71,10 @@ fn is_of_same(exchange: &Exchange) -> bool {
 /// Whether this is the error document of a request that the same settings refused, or the path that a rule leads to from
 /// there. As in Apache they are asked again if other settings applied in between.
 fn is_document(exchange: &Exchange) -> bool {
-    if exchange.error.is_none() || exchange.error_page_used != Replaced::Kept {
-        return false;
-    }
+    exchange.error.is_some() && exchange.error_page_used == Replaced::Kept && is_of_refused(exchange)
+}
+
+fn is_of_refused(exchange: &Exchange) -> bool {
     exchange.attached::<Refused>().is_some_and(|refused| {
         let is_over = refused.is_over.get() || !Arc::ptr_eq(&refused.scope, &exchange.scope);
         refused.is_over.set(is_over);
