@@ -2,6 +2,7 @@
 
 use conf::apache::Allowed;
 use contract::{LocationName, Overlay};
+use journal::clock::Time;
 use rustix::fs::Stat;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -45,6 +46,8 @@ pub(super) struct Files {
     pub(super) opened: Vec<Arc<fs::File>>,
     /// A file changed so lately that it may change again without another stamp.
     pub(super) is_fresh: bool,
+    /// When they were looked for, in milliseconds of uptime.
+    pub(super) found: u64,
 }
 
 impl Files {
@@ -67,6 +70,7 @@ impl Files {
             list: vec![File { directory_end: end(directory), name, rule, stamp: Stamp::of(&stat) }],
             opened: Vec::new(),
             is_fresh: false,
+            found: Time::now().uptime_ms,
         })
     }
 

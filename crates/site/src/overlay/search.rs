@@ -3,6 +3,7 @@
 use super::files::{File, Files, Stamp, as_path, failed, reads_files, rule_of};
 use super::seen::{self, Way};
 use contract::{Exchange, LocationKind, Opener, Overlaid, Overlay};
+use journal::clock::Time;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::rc::Rc;
@@ -26,8 +27,7 @@ pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, S
     if is_free && let Some(way) = seen::shared(|seen| seen.find(&path, root)).flatten() {
         return Ok(way);
     }
-    let (metadata, is_no_directory) = if is_free { own_file(&path) } else { (None, false) };
-    let directories_end = if is_no_directory { last_slash(&path) } else { path.len() };
+    let (metadata, directories_end) = if is_free { own_file(&path) } else { (None, path.len()) };
     let directories = &path[..directories_end];
     let known = match is_free {
         true => seen::shared(|seen| seen.find_directory(directories, root)).flatten(),
@@ -46,6 +46,23 @@ pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, S
         seen::shared(|seen| seen.keep(way.clone()));
     }
     Ok(way)
+}
+
+/// Looks again for the files of an earlier request for the same path in the same location. If they are the same, so is the
+/// scope.
+pub(super) fn find_again(exchange: &Exchange) -> Option<Way> {
+    let (scope, uri) = (&exchange.scope, &exchange.request.path);
+    let mut way = seen::shared(|seen| seen.take_past(scope, uri, Time::now().uptime_ms)).flatten()?;
+    // An earlier request that still runs keeps what it saw.
+    let own = Rc::make_mut(&mut way.own);
+    let (metadata, directories_end) = own_file(&own.path);
+    let Files { root_end, overlay, list, .. } = &*way.files;
+    let is_same = directories_end == way.directories_end
+        && search(exchange, &own.path[..directories_end], (*root_end, overlay))
+            .is_ok_and(|files| files.list == *list);
+    own.metadata = metadata;
+    way.moment = net::moment();
+    is_same.then_some(way)
 }
 
 fn uri(exchange: &Exchange) -> String {
@@ -93,7 +110,8 @@ fn search(
         file.truncate(directory_end);
     }
     let overlay = Arc::clone(overlay);
-    let files = Files { overlay, innermost: file, root_end, list, opened, is_fresh: false };
+    let found = Time::now().uptime_ms;
+    let files = Files { overlay, innermost: file, root_end, list, opened, is_fresh: false, found };
     Ok(files.named_by_last())
 }
 
@@ -127,19 +145,19 @@ fn first(
     Ok(None)
 }
 
-/// What is at the path of a request, if that is looked at, and whether it is not a directory, so that there are no settings
-/// below it.
-fn own_file(path: &[u8]) -> (Option<Option<fs::Metadata>>, bool) {
+/// What is at the path of a request, if that is looked at, and where the directories end in it. There are no settings below
+/// what is not a directory.
+fn own_file(path: &[u8]) -> (Option<Option<fs::Metadata>>, usize) {
     // This is the path of a directory, whatever is there.
     if path.ends_with(b"/") {
-        return (None, false);
+        return (None, path.len());
     }
     let found = fs::metadata(as_path(path));
     let is_no_directory = match &found {
         Ok(metadata) => !metadata.is_dir(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    (Some(found.ok()), is_no_directory)
+    (Some(found.ok()), if is_no_directory { last_slash(path) } else { path.len() })
 }
 
 /// What is at a path; it is open where the way to it matters.

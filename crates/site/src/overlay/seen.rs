@@ -26,10 +26,15 @@ use std::sync::{Arc, Weak};
 const WAYS_MAX: usize = 16;
 const PATH_MAX: usize = 1024;
 
+/// For so long the files of a request save work, in milliseconds. Then they are looked up in the cache again, which notes
+/// that they are in use.
+const PAST_MS_MAX: u64 = 1000;
+
 thread_local! {
     /// A moment before which the first byte of the request had arrived that runs now.
     static ARRIVED: Cell<Option<u64>> = const { Cell::new(None) };
-    static SEEN: RefCell<Seen> = const { RefCell::new(Seen { events: 0, arrived: 0, ways: Vec::new() }) };
+    static SEEN: RefCell<Seen> =
+        const { RefCell::new(Seen { events: 0, arrived: 0, ways: Vec::new(), past: Vec::new() }) };
 }
 
 /// While it lives, the thread runs one request, which does not wait.
@@ -79,6 +84,8 @@ pub(super) struct Seen {
     arrived: u64,
     /// The latest last.
     ways: Vec<Way>,
+    /// Those of before. They save work where a new look finds the same files.
+    past: Vec<Way>,
 }
 
 /// The files of one request.
@@ -104,6 +111,11 @@ impl Way {
     fn directories(&self) -> &[u8] {
         &self.own.path[..self.directories_end]
     }
+
+    /// Whether it is that of a path in the location with this scope.
+    fn is_of(&self, below: &Arc<Scope>, uri: &[u8]) -> bool {
+        self.own.below.as_ptr() == Arc::as_ptr(below) && self.own.uri() == Some(uri)
+    }
 }
 
 impl Seen {
@@ -112,18 +124,25 @@ impl Seen {
         self.arrived = arrived;
         if self.events != events {
             self.events = events;
+            std::mem::swap(&mut self.ways, &mut self.past);
             self.ways.clear();
         }
     }
 
     /// What was chosen for a path in the location with this scope.
     fn chosen(&self, below: &Arc<Scope>, uri: &[u8]) -> Option<Rc<Overlaid>> {
-        let is_same = |way: &&Way| {
-            let is_of_location = way.own.below.as_ptr() == Arc::as_ptr(below);
-            is_of_location && way.moment >= self.arrived && way.own.uri() == Some(uri)
-        };
+        let is_same = |way: &&Way| way.moment >= self.arrived && way.is_of(below, uri);
         let way = self.ways.iter().rev().find(is_same)?;
         way.is_chosen.then(|| Rc::clone(&way.own))
+    }
+
+    /// Takes what was chosen for a path before the thread took events. It is no more than a guess.
+    pub(super) fn take_past(&mut self, below: &Arc<Scope>, uri: &[u8], now: u64) -> Option<Way> {
+        let is_same = |way: &Way| {
+            way.is_chosen && way.is_of(below, uri) && now.saturating_sub(way.files.found) < PAST_MS_MAX
+        };
+        let place = self.past.iter().position(is_same)?;
+        Some(self.past.swap_remove(place))
     }
 
     /// Keeps what was chosen after these looks, if nothing but the files decided that.
@@ -259,6 +278,33 @@ mod tests {
             seen.find_directory(b"src/overlay", (ROOT_END, &overlay)).is_none(),
             "events were taken again"
         );
+    }
+
+    #[test]
+    fn what_was_chosen_before_is_a_guess_for_a_while() {
+        let (location, overlay) = (scope(), overlay());
+        let way = |is_chosen| {
+            let way = way(&overlay, "src/overlay/b.html", 1);
+            let own = Overlaid { below: Arc::downgrade(&location), ..Overlaid::clone(&way.own) };
+            Way { own: Rc::new(own), is_chosen, ..way }
+        };
+        let (uri, found) = (b"/overlay/b.html", way(true).files.found);
+        let seen = |is_chosen, moments: &[u64]| {
+            let mut seen = Seen::default();
+            seen.begin(1, 1);
+            seen.keep(way(is_chosen));
+            moments.iter().for_each(|&moment| seen.begin(moment, moment));
+            seen
+        };
+        let mut past = seen(true, &[4]);
+        assert!(past.take_past(&location, b"/overlay/c.html", found).is_none(), "another path");
+        assert!(past.take_past(&scope(), uri, found).is_none(), "another location");
+        assert!(past.take_past(&location, uri, found + 1000).is_none(), "too long ago");
+        assert!(past.take_past(&location, uri, found + 900).is_some());
+        assert!(past.take_past(&location, uri, found).is_none(), "it was taken");
+        assert!(seen(true, &[]).take_past(&location, uri, found).is_none(), "it is no guess yet");
+        assert!(seen(true, &[4, 5]).take_past(&location, uri, found).is_none(), "nothing is kept for longer");
+        assert!(seen(false, &[4]).take_past(&location, uri, found).is_none(), "nothing was chosen");
     }
 
     #[test]
