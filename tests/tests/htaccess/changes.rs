@@ -283,3 +283,26 @@ fn a_link_to_the_release_is_followed_at_each_request() {
     }
     running.stop();
 }
+
+/// What rules ask about the file of a request is asked at each request.
+#[test]
+fn conditions_follow_the_file() {
+    let rules = "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} -s\nRewriteRule ^ - [L]\nRewriteRule ^ /front.txt\n";
+    let site = aged(site(&[("d/.htaccess", rules), ("front.txt", "front"), ("d/a.txt", "a")]));
+    let file = site.root().join("d/a.txt");
+    let running = site.start(Server::Fulmar);
+    let mut answers = Vec::new();
+    let changes: [&dyn Fn(); 4] = [
+        &|| {},
+        &|| fs::write(&file, "").expect("an empty file"),
+        &|| fs::write(&file, "b").expect("a file"),
+        &|| fs::remove_file(&file).expect("no file"),
+    ];
+    for change in changes {
+        change();
+        // The second is answered by what was kept.
+        answers.extend((0..2).map(|_| running.ask("GET /d/a.txt").last().text()));
+    }
+    assert_eq!(answers, ["a", "a", "front", "front", "b", "b", "front", "front"]);
+    running.stop();
+}

@@ -100,6 +100,22 @@ fn an_edit_counts_within_one_turn_of_a_thread() {
     running.stop();
 }
 
+/// The last extension that has a type gives it, also where the server's configuration has a type for all others.
+#[test]
+fn a_default_type_is_for_names_without_a_known_extension() {
+    let site = Site::new(&super::CONFIGURATION.replace("default_type ''", "default_type a/b"));
+    let names = ["a.html", "a.xyz", "a.html.xyz", "a.xyz.html", "a.html.txt"];
+    let site = names.iter().fold(site, |site, name| site.file(name, "a"));
+    let running = site.start(Server::Fulmar);
+    let types = names
+        .map(|name| running.ask(&format!("GET /{name}")).last().field("Content-Type").map(str::to_owned));
+    assert_eq!(
+        types.each_ref().map(Option::as_deref),
+        ["text/html", "a/b", "text/html", "text/html", "text/plain"].map(Some)
+    );
+    running.stop();
+}
+
 #[test]
 fn mistakes_are_told_with_their_place() {
     let files = [("sub/.htaccess", "# one\n<IfModule mod_rewrite.c>\nRewriteEngin on\n</IfModule>\n")];
