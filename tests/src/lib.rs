@@ -28,6 +28,7 @@ pub mod manual;
 pub mod mariadb;
 pub mod memcached;
 pub mod mmdb;
+pub mod movie;
 pub mod mutation;
 pub mod node;
 pub mod origin;

@@ -41,4 +41,5 @@ mod server_names;
 mod set_misc;
 mod symlinks;
 mod variables;
+mod videos;
 mod ways;

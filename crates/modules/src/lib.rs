@@ -71,8 +71,10 @@ pub mod files {
     pub mod autoindex;
     pub mod dav;
     pub mod empty_gif;
+    pub mod flv;
     pub mod gzip_static;
     pub mod index;
+    pub mod mp4;
     pub mod open_file_cache;
     pub mod precompressed;
     pub mod random_index;
@@ -264,6 +266,8 @@ pub static ALL: &[&Module] = &[
     // The content: the first that has an answer wins. An index comes before a listing, a compressed file before a plain one.
     &files::empty_gif::MODULE,
     &files::dav::MODULE,
+    &files::flv::MODULE,
+    &files::mp4::MODULE,
     &files::random_index::MODULE,
     &files::index::MODULE,
     &files::autoindex::MODULE,

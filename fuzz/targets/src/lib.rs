@@ -23,6 +23,7 @@ pub mod htaccess_rewrite;
 pub mod http2;
 pub mod http2_driver;
 pub mod http_date;
+pub mod mp4;
 pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_range;
@@ -35,7 +36,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 24] = [
+pub const ALL: [(&str, Target); 25] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -54,6 +55,7 @@ pub const ALL: [(&str, Target); 24] = [
     ("http2_client", http2::run_as_client),
     ("http2_driver", http2_driver::run),
     ("http_date", http_date::run),
+    ("mp4", mp4::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),
     ("request_range", request_range::run),

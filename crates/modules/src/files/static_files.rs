@@ -72,6 +72,7 @@ use http::{Method, Status, escape};
 use journal::Level;
 use rustix::io::Errno;
 use std::io;
+use std::rc::Rc;
 
 /// Files of a directory.
 pub static MODULE: Module =
@@ -139,6 +140,20 @@ impl StaticFiles {
     }
 }
 
+/// The file of a request whose content another feature makes of it; `None` for what is no file.
+pub(crate) fn requested(files: &Files, exchange: &mut Exchange) -> Result<Option<Rc<Opened>>, Status> {
+    if !matches!(exchange.request.method, Method::Get | Method::Head) {
+        return Err(Status::METHOD_NOT_ALLOWED);
+    }
+    if exchange.request.path.ends_with(b"/") {
+        return Ok(None);
+    }
+    files::with_path(exchange, |exchange, path| {
+        let opened = files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
+        Ok(Some(opened).filter(|opened| opened.kind == Kind::File))
+    })
+}
+
 fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {
     let (level, status) = match files::errno(error) {
         _ if files::is_missing(error) => (Level::Error, Status::NOT_FOUND),
@@ -179,6 +194,19 @@ pub(crate) fn describe(exchange: &mut Exchange, opened: &Opened) {
     response.etag = etag.then(|| opened.tag());
     response.accept_ranges = true;
     response.memo = opened.memo();
+}
+
+/// Sets the head for content of this length that is made of a file. As in nginx the entity tag has the
+/// length.
+pub(crate) fn describe_part(exchange: &mut Exchange, opened: &Opened, length: u64) {
+    describe(exchange, opened);
+    exchange.file = None;
+    let response = &mut exchange.response;
+    response.memo = None;
+    response.content_length = Some(length);
+    if response.etag.is_some() {
+        response.etag = Some(opened.tag_of_part(length));
+    }
 }
 
 #[cfg(test)]

@@ -109,6 +109,11 @@ impl Opened {
         self.tag.clone().unwrap_or_else(|| tag_of(&self.identity))
     }
 
+    /// The entity tag of so many bytes that are made of the file.
+    pub(crate) fn tag_of_part(&self, length: u64) -> Bytes {
+        tag(self.identity.modified(), length)
+    }
+
     /// The head that it was sent with before, where it is one that is asked for again.
     pub(crate) fn memo(&self) -> Option<Rc<HeadMemo>> {
         self.memo.clone()
@@ -180,11 +185,15 @@ fn read(file: &File, length: u64) -> io::Result<Bytes> {
 }
 
 fn tag_of(identity: &FileIdentity) -> Bytes {
+    tag(identity.modified(), identity.size())
+}
+
+fn tag(modified: i64, size: u64) -> Bytes {
     let mut tag = Vec::with_capacity(64);
     tag.push(b'"');
-    http::write_hexadecimal(identity.modified().cast_unsigned(), &mut tag);
+    http::write_hexadecimal(modified.cast_unsigned(), &mut tag);
     tag.push(b'-');
-    http::write_hexadecimal(identity.size(), &mut tag);
+    http::write_hexadecimal(size, &mut tag);
     tag.push(b'"');
     tag.into()
 }

@@ -39,7 +39,7 @@ pub(crate) mod user;
 
 pub(crate) use client::remote_addr;
 pub(crate) use lists::joined;
-pub(crate) use request::{cookie, host_and_port, http_field, remote_user, request_line};
+pub(crate) use request::{argument, cookie, host_and_port, http_field, remote_user, request_line};
 pub(crate) use response::{body_bytes_sent, status};
 
 use contract::{Module, Variable};

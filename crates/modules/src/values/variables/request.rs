@@ -19,7 +19,8 @@ pub(crate) fn http_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> 
     joined(&exchange.request.head.fields, name, separator, out)
 }
 
-pub(super) fn argument(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+/// Appends the value of an argument of the query; `false` where it has none.
+pub(crate) fn argument(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let args = exchange.request.args.as_deref().unwrap_or_default();
     if name.is_empty() {
         return false;
