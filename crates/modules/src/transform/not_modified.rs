@@ -5,8 +5,9 @@
 //! content. A request with `If-Match` or `If-Unmodified-Since` gets 412 if the content has changed.
 //! `if_modified_since` chooses how times are compared: `exact`, `before` (304 also if the file is older than the client's time) or `off`
 //! (times are not compared). Responses of `proxy_pass` or `fastcgi_pass` are not changed, because the upstream server
-//! got the conditions. In the example, the `*` after `Last-Modified:` stands for the time of the file; the `*` after
-//! `If-Match:` is sent as it is.
+//! got the conditions. Conditions for cached responses are evaluated here, with `proxy_cache_rules rfc9111` by
+//! [its rules](../caching.md#the-rules-of-rfc-9111). In the example, the `*` after `Last-Modified:` stands for the time of
+//! the file; the `*` after `If-Match:` is sent as it is.
 //!
 //! ```file html/page.txt
 //! page

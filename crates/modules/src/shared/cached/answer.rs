@@ -36,9 +36,19 @@ impl Cached {
         let kept = match self.settings.rules {
             Rules::Nginx => Freshness::of(status, fields, (ignoring, valid), now)
                 .map(|freshness| Kept { freshness, age: 0 }),
-            Rules::Rfc9111 => self.came(status, fields, now).kept(ignoring, valid),
+            Rules::Rfc9111 => self.kept_strictly(self.came(status, fields, now)),
         };
         kept.filter(|_| self.stores.get())
+    }
+
+    /// How long a response may be used by the rules of RFC 9111. Beside responses with `Vary`, one without does not take the place
+    /// of all variants: servers omit the field by mistake (section 4.1).
+    fn kept_strictly(&self, came: Came<'_>) -> Option<Kept> {
+        let mut kept = came.kept(self.settings.ignoring, &self.settings.valid)?;
+        if self.key.get() != self.main && kept.freshness.vary.is_empty() {
+            kept.freshness.vary.clone_from(&self.vary.borrow());
+        }
+        Some(kept)
     }
 
     fn came<'a>(&self, status: Status, fields: &'a Fields, now: i64) -> Came<'a> {
@@ -282,7 +292,7 @@ impl Cached {
         let all = rfc9111::updated(&object.head.fields, said, (age, now));
         // The time that the upstream server took is part of the age already.
         let came = Came { asked: now, ..self.came(status, &all, now) };
-        let kept = came.kept(self.settings.ignoring, &self.settings.valid);
+        let kept = self.kept_strictly(came);
         let fields = self.kept_fields(&all, (age, object.head.is_bare));
         let mut head = Head { date: now, fields, ..object.head.clone() };
         let is_same = kept.as_ref().is_some_and(|kept| kept.freshness.vary == head.freshness.vary);

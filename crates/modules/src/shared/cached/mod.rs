@@ -102,8 +102,9 @@ pub(crate) struct Cached {
     /// Whether the thread knows the text with its key.
     is_known: Cell<bool>,
     main: Key,
-    /// The key of the file: the main one, or that of a variant.
+    /// The key of the file: the main one, or that of a variant by this `Vary`.
     key: Cell<Key>,
+    vary: RefCell<Box<[u8]>>,
     found: Cell<Found>,
     /// Why the upstream server is asked, in a word of RFC 9211.
     reason: Cell<&'static str>,
@@ -223,6 +224,7 @@ impl Cached {
             is_known: Cell::new(is_known),
             main,
             key: Cell::new(main),
+            vary: RefCell::default(),
             found: Cell::new(Found::Miss),
             reason: Cell::new("uri-miss"),
             stores: Cell::new(true),
@@ -359,7 +361,7 @@ impl Cached {
             return Next::Follow(arriving);
         }
         match wanted.filter(|_| *head.key == *self.text && self.key.get() == self.main) {
-            Some(wanted) => self.look_for_variant(exchange, wanted),
+            Some(wanted) => self.look_for_variant(exchange, wanted, &head.freshness.vary),
             None => {
                 self.stores.set(false);
                 Next::Ask
@@ -367,8 +369,9 @@ impl Cached {
         }
     }
 
-    fn look_for_variant(&self, exchange: &Exchange, wanted: Key) -> Next {
+    fn look_for_variant(&self, exchange: &Exchange, wanted: Key, vary: &[u8]) -> Next {
         self.key.set(wanted);
+        self.vary.replace(vary.into());
         self.reason.set("vary-miss");
         // Uses of a variant are counted for its own key, too (as nginx).
         self.is_counted.set(false);
@@ -499,7 +502,7 @@ impl Cached {
                 if self.key.get() != self.main {
                     return Next::Ask;
                 }
-                return self.look_for_variant(exchange, wanted);
+                return self.look_for_variant(exchange, wanted, &freshness.vary);
             }
         }
         if object.head.is_bare && exchange.request.method != Method::Head {
