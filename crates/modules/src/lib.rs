@@ -184,6 +184,7 @@ mod shared {
     pub(crate) mod syslog;
     pub(crate) mod trust;
     pub(crate) mod validators;
+    pub(crate) mod whole;
     pub(crate) mod zones;
 }
 

@@ -2,6 +2,7 @@
 
 use super::files::as_path;
 use super::placing::{self, Content, Marks};
+use super::whole::Whole;
 use crate::files::symlinks::{self, Way};
 use contract::{Body, Exchange, MapError, Outcome, Piece, Pull, Source, Turn, Work};
 use http::{Fields, Method, Status};
@@ -55,9 +56,9 @@ impl Filing {
         let source: Box<dyn Source> = match body {
             Body::Tunnel(_) => return body,
             Body::Source(source) => source,
-            Body::Empty => Box::new(Whole(Vec::new().into_iter())),
-            Body::Piece(piece) => Box::new(Whole(vec![piece].into_iter())),
-            Body::Pieces(pieces) => Box::new(Whole(pieces.into_iter())),
+            Body::Empty => Box::new(Whole::new(Vec::new())),
+            Body::Piece(piece) => Box::new(Whole::new(vec![piece])),
+            Body::Pieces(pieces) => Box::new(Whole::new(pieces)),
         };
         exchange.wire.outlasts = true;
         Body::Source(Box::new(Storing { source, filing: Some(self), stored: None }))
@@ -118,17 +119,6 @@ fn path(to: &StorePath, exchange: &Exchange) -> Option<PathBuf> {
 
 fn complain(exchange: &Exchange, error: &io::Error) {
     exchange.log(Level::Crit, &format!("a response cannot be stored ({error})"));
-}
-
-/// Content that is there.
-struct Whole(std::vec::IntoIter<Piece>);
-
-impl Source for Whole {
-    fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
-        self.0.next().map_or(Pull::End, Pull::Piece)
-    }
-
-    fn resume(&mut self, _: Outcome) {}
 }
 
 /// The content of a response that is stored while it is sent.

@@ -60,12 +60,12 @@ mod track;
 
 use crate::files::open_file_cache::{Files, Opened};
 use crate::files::static_files::{self, describe, describe_part};
+use crate::shared::whole::Whole;
 use crate::values::variables::argument;
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Piece, Pull, Rule, ScopeBuilder, Source,
-    Step, Turn, View, Work,
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Piece, Rule, ScopeBuilder, Step, View, Work,
 };
 use http::Status;
 use journal::Level;
@@ -280,18 +280,8 @@ fn respond(exchange: &mut Exchange, video: &Video, cut: Option<Cut>) -> Step {
             vec![Piece::Bytes(head.into()), video.file.slice(data.start, length)]
         }
     };
-    Step::Respond(Body::Source(Box::new(Parts(pieces.into_iter()))))
-}
-
-/// The content. As in nginx it is a source of which one range may be requested, and not several.
-struct Parts(std::vec::IntoIter<Piece>);
-
-impl Source for Parts {
-    fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
-        self.0.next().map_or(Pull::End, Pull::Piece)
-    }
-
-    fn resume(&mut self, _: Outcome) {}
+    // As in nginx one range of a part may be requested, and not several: that is so for a source.
+    Step::Respond(Body::Source(Box::new(Whole::new(pieces))))
 }
 
 /// The start of the part that the client asks for, and its length, in milliseconds.
@@ -378,7 +368,7 @@ mod tests {
         assert_eq!(without(b"stco"), "no mp4 stco atoms were found");
         assert_eq!(without(b"mvhd"), "", "it is not needed");
         assert_eq!(reason(&file, 2710), "mp4 start time exceeds file duration");
-        assert_eq!(reason(&file[..100], 1), "mp4 atom too large:520");
+        assert_eq!(reason(&file[..100], 1), "mp4 atom too large:568");
         assert_eq!(reason(&[0; 3], 1), "mp4 file truncated");
         assert_eq!(reason(&[0, 0, 0, 7, 0, 0, 0, 0], 1), "mp4 atom is too small:7");
         assert_eq!(reason(b"", 1), "no mp4 trak atoms were found");
