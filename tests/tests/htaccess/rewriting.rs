@@ -122,6 +122,19 @@ fn dots_in_targets() {
     agree_with_host(&files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
+/// A type that a rule gives is also that of a file whose methods are asked for.
+#[test]
+fn types_of_rules_count_for_all_methods() {
+    let rules = "RewriteEngine on\nRewriteRule ^sub/? - [T=text/x-sub]\nRewriteRule ^one$ b.html [T=text/plain]\n\
+        RewriteRule html$ - [T=text/plain]\n";
+    let files = [(".htaccess", rules), ("b.html", "b"), ("c.txt", "c"), ("sub/b.html", "b")];
+    let requests: Vec<String> = ["GET", "HEAD", "OPTIONS"]
+        .iter()
+        .flat_map(|method| ["one", "b.html", "c.txt", "sub/b.html"].map(|path| format!("{method} /{path}")))
+        .collect();
+    agree_with_host(&files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
 #[test]
 fn statuses_of_rules() {
     const TEXT: &str = "RewriteEngine on\nHeader always set X-Always 1\nHeader set X-Set 1\n\

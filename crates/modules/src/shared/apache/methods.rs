@@ -54,7 +54,9 @@ fn answer_with(exchange: &mut Exchange, media_type: Bytes) -> Step {
     if exchange.request.head.method_name() != b"OPTIONS" {
         return Step::Finish(Status::METHOD_NOT_ALLOWED);
     }
-    exchange.response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+    // A rule may have set another type.
+    let content_type = exchange.response.content_type.take().unwrap_or(media_type);
+    exchange.response.content_type = Some(content_type).filter(|media_type| !media_type.is_empty());
     exchange.response.content_length = Some(0);
     Step::Respond(Body::Empty)
 }
