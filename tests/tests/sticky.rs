@@ -81,6 +81,19 @@ fn each_method_leaves_sessions_with_their_servers() {
     agree(&Site::new(&http), &requests);
 }
 
+/// At nginx, the line of the method takes the place of `sticky` with no more than a warning.
+#[test]
+fn a_method_may_follow_the_line() {
+    let origins = origins();
+    let http = group("late", "sticky route $arg_a; least_conn;", &origins, ROUTES) + PASSING;
+    let running = Site::new(&http).start(Server::Fulmar);
+    let mut client = running.connect();
+    for _ in 0..COUNT {
+        assert_eq!(client.exchange("GET /late?a=2").unwrap().text(), "2");
+    }
+    running.stop();
+}
+
 #[test]
 fn servers_of_sessions_are_not_drawn() {
     let origins = origins();
