@@ -414,11 +414,10 @@ mod tests {
             if info.contexts == Contexts::HTACCESS {
                 continue;
             }
-            let is_of_set_misc = crate::rewriting::set_misc::MODULE
-                .directives
-                .iter()
-                .any(|directive| directive.info().name == info.name);
-            if is_of_set_misc || OURS.contains(&info.name) {
+            let of_others = [&crate::rewriting::set_misc::MODULE, &crate::values::geoip2::MODULE];
+            let mut of_others = of_others.iter().flat_map(|module| module.directives);
+            let is_of_others = of_others.any(|directive| directive.info().name == info.name);
+            if is_of_others || OURS.contains(&info.name) {
                 assert_eq!(catalogue::entries(info.name).count(), 0, "{} is of nginx, too", info.name);
                 continue;
             }
