@@ -905,7 +905,8 @@ fn a_page_does_not_wait_for_the_update_of_what_it_includes() {
     let counter = Counter::start(numbered);
     let text = with("proxy_cache_use_stale updating; proxy_cache_background_update on;")
         .replace("location / {", "location = /page.html { ssi on; } location / {");
-    let page = ["/a", "/b"].map(|uri| format!("<!--#include virtual=\"{uri}?control=max-age=1\" -->"));
+    let page =
+        ["/a", "/b"].map(|uri| format!("<!--#include virtual=\"{uri}?control=max-age=1\" wait=\"yes\" -->"));
     let running = counter.site(&text).file("page.html", page.join(" ")).start(Server::Fulmar);
     assert_eq!(get(&running, "/page.html").text(), "number 1 number 2");
     wait::pause(Duration::from_secs(2));

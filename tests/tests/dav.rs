@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use tempfile::TempDir;
-use tests::binary::{Server, nginx_with};
+use tests::binary::{Server, nginx_has};
 use tests::site::{MTIME, Running, Site};
 
 const ALL: &str = "dav_methods PUT DELETE MKCOL COPY MOVE;";
@@ -109,7 +109,7 @@ fn a_missing_directory_is_a_conflict() {
     let site = Site::new(&conf).file("a", "a").file("d/b", "b");
     let expected = |server| if server == Server::Fulmar { [409; 3] } else { [500, 500, 404] };
     for server in [Server::Fulmar, Server::Nginx] {
-        if server == Server::Nginx && nginx_with(&["--with-http_dav_module"]).is_none() {
+        if server == Server::Nginx && !nginx_has("--with-http_dav_module") {
             continue;
         }
         let requests =
