@@ -120,10 +120,16 @@ fn a_missing_directory_is_a_conflict() {
     }
 }
 
-#[test]
-fn no_link_leads_out_of_a_directory_that_is_changed() {
+/// A directory elsewhere, with a file.
+fn outside() -> TempDir {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("kept"), "kept").unwrap();
+    outside
+}
+
+#[test]
+fn no_link_leads_out_of_a_directory_that_is_changed() {
+    let outside = outside();
     let target = outside.path().to_str().unwrap();
     let site =
         site("").file("d/e/f", "f").link("d/out", target).link("d/e/file", "/etc/passwd").link("out", target);
@@ -150,8 +156,7 @@ fn no_link_leads_out_of_a_directory_that_is_changed() {
 
 #[test]
 fn denied_links_are_denied_for_changes_too() {
-    let outside = tempfile::tempdir().unwrap();
-    fs::write(outside.path().join("kept"), "kept").unwrap();
+    let outside = outside();
     let target = outside.path().to_str().unwrap();
     for settings in ["disable_symlinks on from=$document_root;", "symlinks inside;"] {
         let site = site(&format!("create_full_put_path on; {settings}"))

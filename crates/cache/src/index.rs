@@ -305,12 +305,12 @@ impl Index {
     /// while no object is used again.
     fn move_places(&mut self, most: usize) {
         for _ in 0..most {
-            let at = self.next_to_move;
-            let Some(newer) = self.nodes.get(at).map(|node| node.newer).filter(|_| self.places.is_moving())
-            else {
+            if !self.places.is_moving() {
                 return;
-            };
-            self.next_to_move = newer;
+            }
+            let at = self.next_to_move;
+            let Some(node) = self.nodes.get(at) else { return };
+            self.next_to_move = node.newer;
             self.move_place(at);
         }
     }

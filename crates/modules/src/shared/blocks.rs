@@ -13,6 +13,7 @@ use wire::{Ready, read_ready};
 pub(crate) const BLOCK: u64 = 64 * 1024;
 
 /// The content of a body, block by block.
+#[derive(Default)]
 pub(crate) struct Blocks {
     /// What is there.
     pieces: VecDeque<Piece>,
@@ -49,11 +50,6 @@ impl Blocks {
             Body::Tunnel(_) => return Err(body),
         };
         Ok(Blocks { pieces, source, reading: false, failed: false })
-    }
-
-    /// No content.
-    pub(crate) fn empty() -> Blocks {
-        Blocks { pieces: VecDeque::new(), source: None, reading: false, failed: false }
     }
 
     /// The length in bytes, where all is there.

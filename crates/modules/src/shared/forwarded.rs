@@ -1,7 +1,7 @@
 //! Finds the client's address in headers of trusted proxies.
 
 use super::addresses::{Addresses, Painting};
-use contract::Peer;
+use contract::{Exchange, Peer};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::str;
@@ -27,6 +27,34 @@ impl Trusted {
             Peer::Inet(address) => self.networks.get(address.ip()).unwrap_or(false),
             Peer::Unix(_) => self.unix,
         }
+    }
+}
+
+/// Proxies that are trusted to name their client in `X-Forwarded-For`.
+pub(crate) struct Proxies {
+    trusted: Trusted,
+    /// Whether the client may be named through several of them.
+    recursive: bool,
+}
+
+impl Proxies {
+    pub(crate) fn new(networks: impl IntoIterator<Item = IpNet>, recursive: bool) -> Proxies {
+        Proxies { trusted: Trusted::new(networks, false), recursive }
+    }
+
+    /// The address of this peer of a request, or of the client that it names. `None` for a Unix socket.
+    pub(crate) fn address(&self, exchange: &Exchange, peer: &Peer) -> Option<IpAddr> {
+        let fields = exchange.request.head.fields.all("X-Forwarded-For");
+        let named = client(peer, fields, &self.trusted, self.recursive);
+        address_of(named.as_ref().unwrap_or(peer))
+    }
+}
+
+/// The address of a peer. `None` for a Unix socket.
+pub(crate) fn address_of(peer: &Peer) -> Option<IpAddr> {
+    match peer {
+        Peer::Inet(address) => Some(address.ip().to_canonical()),
+        Peer::Unix(_) => None,
     }
 }
 

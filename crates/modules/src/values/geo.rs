@@ -48,7 +48,7 @@
 //! ```
 
 use crate::shared::addresses::{Addresses, Painting};
-use crate::shared::forwarded::{Trusted, client};
+use crate::shared::forwarded::Proxies;
 use crate::shared::{names, networks};
 use conf::spec::unexpected_block;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
@@ -203,8 +203,7 @@ impl Table {
         }
         Geo {
             source,
-            proxies: Trusted::new(self.proxies, false),
-            recursive: self.recursive,
+            proxies: Proxies::new(self.proxies, self.recursive),
             volatile: self.volatile,
             has_ranges: self.has_ranges,
             addresses: painting.finish(),
@@ -213,7 +212,7 @@ impl Table {
     }
 }
 
-fn network(entry: &Node, word: &Word, loading: &mut Loading) -> Result<IpNet, Diagnostic> {
+pub(super) fn network(entry: &Node, word: &Word, loading: &mut Loading) -> Result<IpNet, Diagnostic> {
     let invalid =
         |_| Diagnostic::emerg(format!("invalid network \"{word}\"")).at(entry.span).under(word.span);
     Ok(networks::network(entry, word, loading).map_err(invalid)?.net)
@@ -298,8 +297,7 @@ fn pieces(range: &RangeInclusive<Ipv4Addr>) -> impl Iterator<Item = (u32, u32)> 
 
 struct Geo {
     source: Option<Template>,
-    proxies: Trusted,
-    recursive: bool,
+    proxies: Proxies,
     volatile: bool,
     has_ranges: bool,
     addresses: Addresses<usize>,
@@ -309,18 +307,12 @@ struct Geo {
 
 impl Geo {
     fn address(&self, exchange: &Exchange) -> Option<IpAddr> {
-        let peer = match &self.source {
-            Some(source) => {
-                let text = source.evaluate(exchange);
-                Peer::Inet((str::from_utf8(&text).ok()?.parse::<IpAddr>().ok()?, 0).into())
-            }
-            None => exchange.connection.peer.clone(),
+        let Some(source) = &self.source else {
+            return self.proxies.address(exchange, &exchange.connection.peer);
         };
-        let fields = exchange.request.head.fields.all("X-Forwarded-For");
-        match client(&peer, fields, &self.proxies, self.recursive).unwrap_or(peer) {
-            Peer::Inet(address) => Some(address.ip().to_canonical()),
-            Peer::Unix(_) => None,
-        }
+        let text = source.evaluate(exchange);
+        let address: IpAddr = str::from_utf8(&text).ok()?.parse().ok()?;
+        self.proxies.address(exchange, &Peer::Inet((address, 0).into()))
     }
 }
 

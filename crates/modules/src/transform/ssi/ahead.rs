@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// How many included pages one page may have on their way.
+/// How many of the pages that one page includes may be on their way at once.
 const PARTS_MAX: usize = 16;
 
-/// How many included pages all pages of a request may have on their way. Beyond that, a page has one on its way.
+/// How many included pages of one request may be on their way at once. Beyond that, each page includes one after the other.
 const PARTS_OF_REQUEST_MAX: usize = 64;
 
 /// What was included, in the order of the page.
@@ -151,7 +151,7 @@ impl Content {
 
 impl Default for Content {
     fn default() -> Content {
-        Content::Body(Blocks::empty())
+        Content::Body(Blocks::default())
     }
 }
 

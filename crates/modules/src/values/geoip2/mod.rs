@@ -65,16 +65,18 @@
 
 mod database;
 
-use crate::shared::forwarded::{Trusted, client};
-use crate::shared::{names, networks};
+use super::geo::network;
+use crate::shared::forwarded::{Proxies, address_of};
+use crate::shared::names;
 use conf::spec::unexpected_block;
-use conf::value::{self, Network};
+use conf::value;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{
-    Args, Definition, Directive, Evaluate, Exchange, Identity, Loading, Module, Peer, Rule, ScopeBuilder,
-    Service, Template, Threads, View,
+    Args, Definition, Directive, Evaluate, Exchange, Identity, Loading, Module, Rule, ScopeBuilder, Service,
+    Template, Threads, View,
 };
 use database::{Database, Metadata, Step};
+use ipnet::IpNet;
 use journal::{ErrorLog, Level};
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
@@ -101,7 +103,7 @@ pub static GEOIP2: Directive<Used> = Directive::new("geoip2", parse)
     .help("Defines variables from a database about addresses.");
 
 /// `geoip2_proxy ADDRESS | NETWORK`
-pub static GEOIP2_PROXY: Directive<Network> = Directive::new("geoip2_proxy", parse_proxy)
+pub static GEOIP2_PROXY: Directive<IpNet> = Directive::new("geoip2_proxy", parse_proxy)
     .within(Contexts::HTTP)
     .rule(Rule::List)
     .repeats()
@@ -205,19 +207,12 @@ fn value_at(entry: &Node, mut words: &[Word], loading: &mut Loading) -> Result<W
     Ok(What::Value { source, steps: steps.map_err(|error| error.at(entry.span))?, default })
 }
 
-fn parse_proxy(args: &Args<'_>, loading: &mut Loading) -> Result<Network, Diagnostic> {
-    let word = args.word(0)?;
-    networks::network(args.node, word, loading).map_err(|_| {
-        let message = format!("invalid network \"{word}\"");
-        Diagnostic::emerg(message).at(args.node.span).under(word.span)
-    })
+fn parse_proxy(args: &Args<'_>, loading: &mut Loading) -> Result<IpNet, Diagnostic> {
+    network(args.node, args.word(0)?, loading)
 }
 
-/// Proxies that are trusted to name their client.
-struct Proxies {
-    trusted: Trusted,
-    recursive: bool,
-}
+/// The proxies that `geoip2_proxy` lists.
+struct Listed(Proxies);
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if !view.is_anywhere(&GEOIP2) {
@@ -225,9 +220,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let proxies = view.all(&GEOIP2_PROXY);
     if !proxies.is_empty() {
-        let trusted = Trusted::new(proxies.iter().map(|proxy| proxy.value.net), false);
         let recursive = view.get(&GEOIP2_PROXY_RECURSIVE).copied().unwrap_or(false);
-        builder.keep(Proxies { trusted, recursive });
+        builder.keep(Listed(Proxies::new(proxies.iter().map(|proxy| *proxy.value), recursive)));
     }
     for used in view.all(&GEOIP2) {
         let Used { database, reload, renewal } = used.value;
@@ -316,13 +310,9 @@ fn address_in(text: &[u8]) -> Option<IpAddr> {
 
 fn address_of_client(exchange: &Exchange) -> Option<IpAddr> {
     let peer = &exchange.connection.peer;
-    let named = exchange.scope.kept::<Proxies>().and_then(|Proxies { trusted, recursive }| {
-        let fields = exchange.request.head.fields.all("X-Forwarded-For");
-        client(peer, fields, trusted, *recursive)
-    });
-    match named.as_ref().unwrap_or(peer) {
-        Peer::Inet(address) => Some(address.ip().to_canonical()),
-        Peer::Unix(_) => None,
+    match exchange.scope.kept() {
+        Some(Listed(proxies)) => proxies.address(exchange, peer),
+        None => address_of(peer),
     }
 }
 
