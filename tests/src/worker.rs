@@ -41,10 +41,11 @@ pub fn address_space(process: Pid) -> u64 {
     size.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
 }
 
-/// The bytes of memory that a process has, those that it shares included.
+/// The bytes of data that a process has in memory. Pages of the program's file do not count: each part of it that runs for the
+/// first time adds some.
 pub fn resident(process: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
     size.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
 }
 
