@@ -112,9 +112,17 @@ pub struct Times {
 impl Times {
     /// What these fields say.
     pub fn of(fields: &Fields, ignoring: Ignoring, now: i64) -> Times {
+        const NAMES: [KnownName; 5] = [
+            KnownName::CacheControl,
+            KnownName::Expires,
+            KnownName::SetCookie,
+            KnownName::Vary,
+            KnownName::XAccelExpires,
+        ];
         let mut times = Times::default();
-        for field in fields.iter() {
-            times.read(&field, ignoring, now);
+        // Many responses say nothing.
+        if fields.has_any(&NAMES) {
+            fields.iter().for_each(|field| times.read(&field, ignoring, now));
         }
         times
     }
@@ -125,18 +133,11 @@ impl Times {
 
     fn read(&mut self, field: &Field<'_>, ignoring: Ignoring, now: i64) {
         match field.known {
-            KnownName::Other => {}
-            KnownName::Expires => return self.read_expires(field.value, ignoring, now),
-            _ => return,
-        }
-        // A look at the length is all that most names need.
-        match field.name.len() {
-            4 if field.is("Vary") => self.has_vary = true,
-            10 if field.is("Set-Cookie") => self.is_refused |= !ignoring.set_cookie,
-            13 if field.is("Cache-Control") && !ignoring.cache_control => {
-                self.read_cache_control(field.value, now);
-            }
-            15 if field.is("X-Accel-Expires") => self.read_accel(field.value, ignoring, now),
+            KnownName::CacheControl if !ignoring.cache_control => self.read_cache_control(field.value, now),
+            KnownName::Expires => self.read_expires(field.value, ignoring, now),
+            KnownName::SetCookie => self.is_refused |= !ignoring.set_cookie,
+            KnownName::Vary => self.has_vary = true,
+            KnownName::XAccelExpires => self.read_accel(field.value, ignoring, now),
             _ => {}
         }
     }

@@ -7,7 +7,6 @@ mod places;
 
 use crate::key::Key;
 use crate::object::BLOCK;
-use http::hash::Keyed;
 use places::{Bucket, Places};
 
 /// The end of the list.
@@ -93,12 +92,12 @@ impl Entry {
 
 /// The objects of a zone.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Index {
-    nodes: Nodes,
     places: Places,
+    nodes: Nodes,
     /// The first node, from the oldest on, whose place may still have to move to another table.
     next_to_move: u32,
-    keyed: Keyed,
     newest: u32,
     oldest: u32,
     /// The first of the nodes that hold nothing.
@@ -159,7 +158,6 @@ impl Index {
             nodes: Nodes::default(),
             places: Places::default(),
             next_to_move: NONE,
-            keyed: Keyed::default(),
             newest,
             oldest,
             free,
@@ -292,12 +290,12 @@ impl Index {
     /// The place of the node of a key.
     fn find(&self, key: &Key) -> Option<u32> {
         let is_right = |at: u32| self.nodes.get(at).is_some_and(|node| node.key == *key);
-        self.places.find(hash(&self.keyed, key), is_right)
+        self.places.find(key, is_right)
     }
 
     fn add_place(&mut self, at: u32) {
         if let Some(node) = self.nodes.get_mut(at) {
-            node.bucket = self.places.add(hash(&self.keyed, &node.key), at);
+            node.bucket = self.places.add(&node.key, at);
         }
     }
 
@@ -320,7 +318,7 @@ impl Index {
         let Some(node) = self.nodes.get_mut(at) else { return };
         if self.places.has_to_move(node.bucket) {
             self.places.remove(node.bucket);
-            node.bucket = self.places.add(hash(&self.keyed, &node.key), at);
+            node.bucket = self.places.add(&node.key, at);
         }
     }
 
@@ -351,11 +349,6 @@ impl Index {
             None => self.oldest = newer,
         }
     }
-}
-
-/// Clients choose the keys. The hash has a secret.
-fn hash(keyed: &Keyed, key: &Key) -> u64 {
-    keyed.hash_digest(&key.0)
 }
 
 #[cfg(test)]

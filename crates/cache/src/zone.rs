@@ -32,7 +32,7 @@ pub struct Zone {
     disk_use: DiskUse,
     /// How long the content of an object without a file may be, in bytes.
     in_memory_max: u64,
-    state: Mutex<State>,
+    state: Apart<Mutex<State>>,
     /// The directory, once it was opened.
     root: Mutex<Option<Arc<OwnedFd>>>,
     /// Whether files may be there that the index does not know.
@@ -49,20 +49,28 @@ pub struct Zone {
 /// How many results of requests there may be.
 pub const RESULTS: usize = 8;
 
+/// A value that starts with a line of the processor's cache. Each request gets the lines that it reads from the processor
+/// that had them before, so that what it needs should be in few of them.
 #[derive(Debug)]
+#[repr(align(64))]
+struct Apart<T>(T);
+
+/// What most requests need stands at the start: the lock and the start of the index are one line of the processor's cache.
+#[derive(Debug)]
+#[repr(C)]
 struct State {
     index: Index,
+    last_version: u32,
+    /// Whether there was no room for an object since the manager looked.
+    was_full: bool,
+    evicted: u64,
     residents: Residents,
+    removals: Removals,
     fills: HashMap<Key, FillState>,
     /// The failures of the upstream server that are kept in place of responses: a status and how long it is kept, in
     /// seconds of the clock of [`Asking`].
     failures: HashMap<Key, (Status, i64)>,
-    removals: Removals,
     last_ticket: u64,
-    last_version: u32,
-    evicted: u64,
-    /// Whether there was no room for an object since the manager looked.
-    was_full: bool,
 }
 
 /// A request that looks for a key.
@@ -159,7 +167,7 @@ impl Zone {
             capacity,
             disk_use: DiskUse::default(),
             in_memory_max: 0,
-            state: Mutex::new(state),
+            state: Apart(Mutex::new(state)),
             root: Mutex::new(None),
             is_cold: AtomicBool::new(true),
             counts: Default::default(),
@@ -499,7 +507,7 @@ impl Zone {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

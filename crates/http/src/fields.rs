@@ -426,6 +426,12 @@ impl Fields {
         Ok(self.spans.iter().find(|span| span.known == name).map(|span| self.value(span)))
     }
 
+    /// Whether there is a field with one of these names.
+    #[inline]
+    pub fn has_any(&self, names: &[KnownName]) -> bool {
+        self.names.known & names.iter().fold(0, |bits, name| bits | name.bit()) != 0
+    }
+
     /// The values of all fields of this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let spans = if self.names.lengths & length_bit(name.len()) == 0 { &[][..] } else { &self.spans };

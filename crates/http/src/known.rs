@@ -8,6 +8,8 @@ use crate::fields::is_same_name;
 pub enum KnownName {
     /// Any other name.
     Other,
+    /// `Cache-Control`
+    CacheControl,
     /// `Connection`
     Connection,
     /// `Content-Length`
@@ -32,6 +34,8 @@ pub enum KnownName {
     Refresh,
     /// `Server`
     Server,
+    /// `Set-Cookie`
+    SetCookie,
     /// `Status`, the field of CGI
     Status,
     /// `TE`
@@ -40,6 +44,10 @@ pub enum KnownName {
     TransferEncoding,
     /// `Upgrade`
     Upgrade,
+    /// `Vary`
+    Vary,
+    /// `X-Accel-Expires`
+    XAccelExpires,
 }
 
 impl KnownName {
@@ -52,6 +60,7 @@ impl KnownName {
             2 if is("TE") => KnownName::Te,
             4 if is("Date") => KnownName::Date,
             4 if is("ETag") => KnownName::Etag,
+            4 if is("Vary") => KnownName::Vary,
             6 if is("Server") => KnownName::Server,
             6 if is("Status") => KnownName::Status,
             7 if is("Upgrade") => KnownName::Upgrade,
@@ -60,9 +69,12 @@ impl KnownName {
             8 if is("Location") => KnownName::Location,
             10 if is("Connection") => KnownName::Connection,
             10 if is("Keep-Alive") => KnownName::KeepAlive,
+            10 if is("Set-Cookie") => KnownName::SetCookie,
             12 if is("Content-Type") => KnownName::ContentType,
             13 if is("Last-Modified") => KnownName::LastModified,
+            13 if is("Cache-Control") => KnownName::CacheControl,
             14 if is("Content-Length") => KnownName::ContentLength,
+            15 if is("X-Accel-Expires") => KnownName::XAccelExpires,
             16 if is("Proxy-Connection") => KnownName::ProxyConnection,
             17 if is("Transfer-Encoding") => KnownName::TransferEncoding,
             _ => KnownName::Other,

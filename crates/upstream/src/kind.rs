@@ -49,7 +49,12 @@ impl Kind {
             KnownName::Refresh => Kind::Refresh,
             KnownName::Server => Kind::Server,
             KnownName::Upgrade => Kind::Upgrade,
-            KnownName::Status | KnownName::Other => Kind::Other,
+            KnownName::CacheControl
+            | KnownName::SetCookie
+            | KnownName::Status
+            | KnownName::Vary
+            | KnownName::XAccelExpires
+            | KnownName::Other => Kind::Other,
         }
     }
 

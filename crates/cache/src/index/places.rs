@@ -3,7 +3,9 @@
 //! If a table is full, another one follows, to which the places move a few at a time. While that lasts there are two. So
 //! nobody waits until a million places have moved.
 
+use crate::key::Key;
 use hashbrown::HashTable;
+use http::hash::Keyed;
 
 /// How many places a table has room for at least.
 const ROOM_MIN: usize = 32;
@@ -11,12 +13,15 @@ const ROOM_MIN: usize = 32;
 /// Set in the number of a bucket of each second table.
 const SECOND: u32 = 1 << 31;
 
-/// The places of nodes.
+/// The places of nodes. What a look for a key needs stands at the start.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Places {
     now: HashTable<u32>,
-    /// The table that was full.
-    before: HashTable<u32>,
+    /// The table that was full, while it holds places that still have to move.
+    before: Option<Box<HashTable<u32>>>,
+    /// Clients choose the keys. The hash has a secret.
+    keyed: Keyed,
     /// [`SECOND`] in each second table, and otherwise 0.
     table: u32,
 }
@@ -32,17 +37,18 @@ impl Bucket {
 
 impl Places {
     pub(super) fn len(&self) -> usize {
-        self.now.len() + self.before.len()
+        self.now.len() + self.before.as_ref().map_or(0, |before| before.len())
     }
 
-    /// The place with this hash that is the right one.
-    pub(super) fn find(&self, hash: u64, is_right: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The place of this key that is the right one.
+    pub(super) fn find(&self, key: &Key, is_right: impl Fn(u32) -> bool) -> Option<u32> {
+        let hash = self.hash(key);
         let found = self.now.find(hash, |&at| is_right(at));
-        let found = match found {
-            None if self.is_moving() => self.before.find(hash, |&at| is_right(at)),
-            found => found,
-        };
-        found.copied()
+        found.or_else(|| self.before.as_ref()?.find(hash, |&at| is_right(at))).copied()
+    }
+
+    fn hash(&self, key: &Key) -> u64 {
+        self.keyed.hash_digest(&key.0)
     }
 
     /// Whether another table has to follow before a place is added.
@@ -54,13 +60,14 @@ impl Places {
     pub(super) fn begin_move(&mut self) {
         debug_assert!(!self.is_moving(), "there are two tables at most");
         let room = self.len() + (self.len() / 8).max(ROOM_MIN);
-        self.before = std::mem::replace(&mut self.now, HashTable::with_capacity(room));
+        let before = std::mem::replace(&mut self.now, HashTable::with_capacity(room));
+        self.before = Some(before).filter(|before| !before.is_empty()).map(Box::new);
         self.table ^= SECOND;
     }
 
     /// Whether there are places that still have to move.
     pub(super) fn is_moving(&self) -> bool {
-        !self.before.is_empty()
+        self.before.is_some()
     }
 
     /// Whether a place still has to move.
@@ -68,8 +75,9 @@ impl Places {
         self.is_moving() && bucket != Bucket::NONE && bucket.0 & SECOND != self.table
     }
 
-    /// Adds a place.
-    pub(super) fn add(&mut self, hash: u64, at: u32) -> Bucket {
+    /// Adds the place of a key.
+    pub(super) fn add(&mut self, key: &Key, at: u32) -> Bucket {
+        let hash = self.hash(key);
         let rehash = |_: &u32| {
             debug_assert!(false, "no bucket may change: there has to be room");
             hash
@@ -81,12 +89,14 @@ impl Places {
     /// Removes a place, and tells whether it was there. No other memory of the table has to be read.
     pub(super) fn remove(&mut self, bucket: Bucket) -> bool {
         let has_to_move = self.has_to_move(bucket);
-        let table = if has_to_move { &mut self.before } else { &mut self.now };
+        let table = match &mut self.before {
+            Some(before) if has_to_move => before,
+            _ => &mut self.now,
+        };
         let Ok(place) = table.get_bucket_entry((bucket.0 & !SECOND) as usize) else { return false };
         place.remove();
-        if has_to_move && !self.is_moving() {
-            // Its memory is free again.
-            self.before = HashTable::new();
+        if has_to_move && table.is_empty() {
+            self.before = None;
         }
         true
     }
@@ -100,6 +110,6 @@ impl Places {
     /// How much memory it takes, in bytes.
     #[cfg(test)]
     pub(super) fn allocation_size(&self) -> usize {
-        self.now.allocation_size() + self.before.allocation_size()
+        self.now.allocation_size() + self.before.as_ref().map_or(0, |before| before.allocation_size())
     }
 }

@@ -39,7 +39,7 @@ impl Zone {
     /// Sets when responses get files. The default is at once.
     #[must_use]
     pub fn with_disk_use(mut self, disk_use: DiskUse) -> Zone {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let memory = state.residents.max_bytes();
         let max = match disk_use {
             DiskUse::At(0 | 1) => 0,
