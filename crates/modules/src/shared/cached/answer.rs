@@ -45,14 +45,14 @@ impl Cached {
     /// of all variants: servers omit the field by mistake (section 4.1).
     fn kept_strictly(&self, came: Came<'_>) -> Option<Kept> {
         let mut kept = came.kept(self.settings.ignoring, &self.settings.valid)?;
-        if self.key.get() != self.main && kept.freshness.vary.is_empty() {
-            kept.freshness.vary.clone_from(&self.vary.borrow());
+        if self.key() != self.main && kept.freshness.vary.is_empty() {
+            kept.freshness.vary.clone_from(&self.details().vary.borrow());
         }
         Some(kept)
     }
 
     fn came<'a>(&self, status: Status, fields: &'a Fields, now: i64) -> Came<'a> {
-        Came { wish: self.wish, status, fields, asked: self.asked, now, is_part: self.is_part }
+        Came { wish: self.wish(), status, fields, asked: self.asked, now, is_part: self.is_part }
     }
 
     /// Keeps the status of an answer whose place another page takes.
@@ -81,7 +81,7 @@ impl Cached {
     pub(crate) fn keep(&self, exchange: &Exchange, answer: &Answer<'_>) -> Option<Keeping> {
         let is_bare = exchange.request.method == Method::Head && !self.settings.convert_head;
         // Without its content an answer does not replace one that has it.
-        let is_barred = is_bare && self.object.borrow().as_ref().is_some_and(|object| !object.head.is_bare);
+        let is_barred = is_bare && self.met().is_some_and(|object| !object.head.is_bare);
         let kept = self.kept(answer).filter(|_| !is_barred && !any_set(&self.settings.no_cache, exchange));
         let keeping = kept.map(|kept| Keeping {
             kept,
@@ -101,9 +101,9 @@ impl Cached {
         let Keeping { kept: Kept { freshness, .. }, status, reason, is_bare } = keeping;
         let vary = &freshness.vary;
         let variant = (!vary.is_empty()).then(|| self.main.variant(vary, &exchange.request.head.fields));
-        if self.key.get() != self.main && variant != Some(self.key.get()) {
+        if self.key() != self.main && variant != Some(self.key()) {
             // The answer depends on other fields than the one before it.
-            self.key.set(self.main);
+            self.set_key(self.main);
         }
         let (status, is_bare) = (*status, *is_bare);
         let date = Time::now().seconds;
@@ -124,7 +124,7 @@ impl Cached {
             fields: self.kept_fields(fields, (keeping.kept.age, is_bare)),
             is_bare,
         };
-        let writer = Writer::new(&self.store.zone, self.key.get(), head);
+        let writer = Writer::new(&self.store.zone, self.key(), head);
         let writer = writer.inspect_err(|error| self.complain(exchange, error)).ok();
         writer.map(|writer| writer.after(self.removals))
     }
@@ -163,8 +163,8 @@ impl Cached {
         };
         exchange.wire.outlasts = true;
         // A content of unknown length may never end. Other requests wait for it, and give up in time.
-        if let Some(fill) = self.fill.borrow().as_ref().filter(|_| announced.is_some()) {
-            writer.share(fill, announced);
+        if let Some(details) = self.details.get().filter(|_| announced.is_some()) {
+            details.fill.borrow().iter().for_each(|fill| writer.share(fill, announced));
         }
         Body::Source(Box::new(Filling::new(Rc::clone(self), writer, source, buffers)))
     }
@@ -197,7 +197,7 @@ impl Cached {
     ) -> std::io::Result<()> {
         let head = self.parts(exchange, keeping);
         let (removals, expires) = (self.removals, self.expires(uptime_s()));
-        let whole = Whole { key: self.key.get(), head, content, removals, expires };
+        let whole = Whole { key: self.key(), head, content, removals, expires };
         whole.store(&self.store.zone, |out| match self.settings.rules {
             Rules::Nginx => {
                 fields.write_some(keeps(fields, keeping.is_bare), out);
@@ -245,14 +245,14 @@ impl Cached {
         if !is_head || status != Status::OK || self.settings.rules != Rules::Rfc9111 {
             return;
         }
-        let object = self.object.borrow().clone().filter(|object| !object.head.is_bare);
+        let object = self.met().filter(|object| !object.head.is_bare);
         let Some(object) = object else { return };
         let now = Time::now().seconds;
         if rfc9111::describes(said, &object.head) {
             self.renew(exchange, &object, said, now);
-        } else if let Err(error) = self.store.zone.outdate(&self.key.get(), &object, now) {
+        } else if let Err(error) = self.store.zone.outdate(&self.key(), &object, now) {
             self.complain(exchange, &error);
-            self.store.zone.discard(&self.key.get());
+            self.store.zone.discard(&self.key());
         }
     }
 
@@ -278,7 +278,7 @@ impl Cached {
             of(said).or_else(|| of(&object.head.fields)).or_else(configured)
         {
             let freshness = Freshness { valid_until, updating_s, error_s, vary: Box::default() };
-            let written = self.store.zone.refresh(&self.key.get(), &object, &freshness, now);
+            let written = self.store.zone.refresh(&self.key(), &object, &freshness, now);
             let _ = written.inspect_err(|error| self.complain(exchange, error));
         }
         self.release();
@@ -287,7 +287,7 @@ impl Cached {
 
     /// The object with the fields of an answer that says that it is still valid (RFC 9111, section 4.3.4).
     fn renew(&self, exchange: &Exchange, object: &Object, said: &Fields, now: i64) -> Object {
-        let (status, zone, key) = (object.head.status, &self.store.zone, self.key.get());
+        let (status, zone, key) = (object.head.status, &self.store.zone, self.key());
         let age = self.came(status, said, now).age();
         let all = rfc9111::updated(&object.head.fields, said, (age, now));
         // The time that the upstream server took is part of the age already.
@@ -315,7 +315,7 @@ impl Cached {
 
     /// Writes an object anew whose head has another length. A long content is got anew at the next request.
     fn rewrite(&self, object: &Object, head: &Head) -> std::io::Result<()> {
-        let (zone, key) = (&self.store.zone, self.key.get());
+        let (zone, key) = (&self.store.zone, self.key());
         let content = match (&object.content, object.head.length) {
             (Content::Memory(bytes), _) => Some(bytes.clone()),
             (Content::File(file), length) if length <= REWRITTEN_MAX => {

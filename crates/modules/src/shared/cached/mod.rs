@@ -2,6 +2,7 @@
 //! or asks the upstream server and keeps the response.
 
 pub(crate) mod answer;
+mod details;
 mod filling;
 mod following;
 pub(crate) mod keeper;
@@ -20,18 +21,20 @@ use cache::{
     Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
 };
 use contract::{Content, Event, Exchange, Subrequest, Template, Work};
+use details::Details;
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
 use keys::Named;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::future::poll_fn;
+use std::num::NonZeroI64;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use upstream::{CacheSettings, Failures, Purge, Store, is_set};
 pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
@@ -77,6 +80,29 @@ impl Found {
     }
 }
 
+/// Why the upstream server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    UriMiss,
+    VaryMiss,
+    Bypass,
+    Request,
+    Stale,
+}
+
+impl Reason {
+    /// The word of RFC 9211.
+    fn word(self) -> &'static str {
+        match self {
+            Reason::UriMiss => "uri-miss",
+            Reason::VaryMiss => "vary-miss",
+            Reason::Bypass => "bypass",
+            Reason::Request => "request",
+            Reason::Stale => "stale",
+        }
+    }
+}
+
 /// What a request does next.
 pub(crate) enum Next {
     /// It asks the upstream server.
@@ -99,51 +125,38 @@ pub(crate) struct Cached {
     store: Arc<Store>,
     /// The text of the key.
     text: Rc<[u8]>,
-    /// Whether the thread knows the text with its key.
-    is_known: Cell<bool>,
     main: Key,
-    /// The key of the file: the main one, or that of a variant by this `Vary`.
-    key: Cell<Key>,
-    vary: RefCell<Box<[u8]>>,
-    found: Cell<Found>,
-    /// Why the upstream server is asked, in a word of RFC 9211.
-    reason: Cell<&'static str>,
-    /// Whether the response may be kept.
-    stores: Cell<bool>,
-    /// The right to get the response, if the request has it.
-    fill: RefCell<Option<FillRight>>,
-    /// What is there already: to be sent, or to be found valid again.
-    object: RefCell<Option<Arc<Object>>>,
-    /// How the file of the key is read.
-    reading: Cell<Reading>,
-    /// Whether the request was counted among the uses of its key.
-    is_counted: Cell<bool>,
-    /// The status that the upstream server answered, and whether its response is being kept.
-    answered: Cell<Option<Status>>,
-    is_stored: Cell<bool>,
-    /// Until when the response is valid that is sent, in seconds since 1970.
-    valid_until: Cell<Option<i64>>,
-    /// Whether the response is one that another request was getting.
-    is_collapsed: Cell<bool>,
-    /// The object that is sent with a head that was made before.
-    sent: RefCell<Option<Arc<Object>>>,
-    /// What the request says about cached responses, if the rules let it count.
-    wish: Wish,
     /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
     asked: i64,
     removals: u64,
-    /// The status for a request that removes what is kept.
-    removes: Option<Status>,
+    details: OnceCell<Box<Details>>,
+    /// The object that is sent with a head that was made before.
+    sent: Cell<Option<Arc<Object>>>,
+    /// Until when the response is valid that is sent, in seconds since 1970.
+    valid_until: Cell<Option<NonZeroI64>>,
+    /// The status that the upstream server answered, and whether its response is being kept.
+    answered: Cell<Option<Status>>,
+    is_stored: Cell<bool>,
+    /// Whether the thread knows the text with its key.
+    is_known: Cell<bool>,
+    found: Cell<Found>,
+    reason: Cell<Reason>,
+    /// Whether the response may be kept.
+    stores: Cell<bool>,
+    /// Whether the request was counted among the uses of its key.
+    is_counted: Cell<bool>,
+    /// Whether the response is one that another request was getting.
+    is_collapsed: Cell<bool>,
     /// Whether the request is for one part of a content, which the key names.
     is_part: bool,
     /// Whether nothing may be sent in place of the upstream server's answer.
     is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     pub(crate) is_update: bool,
-    /// Until when other requests are waited for.
-    waits_until: Cell<Option<Instant>>,
-    gave_up: Cell<bool>,
 }
+
+// The allocator has memory of this length at hand, with the two counts of an `Rc` and eight bytes of its own.
+const _: () = assert!(size_of::<Cached>() <= 128 - 24);
 
 /// The rights to update responses with these keys, on their way from the requests that send them to those that get them
 /// anew; attached to all of these. A page may include several such responses.
@@ -210,36 +223,32 @@ impl Cached {
         let Some((store, named)) = find(settings, exchange, default_key)? else { return Ok(None) };
         let Named { text, key: main, is_known } = named;
         let fill = Updates::take(exchange, &text);
+        let is_update = fill.is_some();
         let now = Time::now().seconds;
         let cached = Rc::new(Cached {
             settings: Arc::clone(settings),
-            wish: wish(settings, exchange, fill.is_some()),
             asked: now,
             removals: store.zone.begin(now),
-            removes,
-            is_part: is_part(exchange, &text),
-            is_strict: Cell::new(false),
-            store: Arc::clone(store),
-            text,
-            is_known: Cell::new(is_known),
-            main,
-            key: Cell::new(main),
-            vary: RefCell::default(),
-            found: Cell::new(Found::Miss),
-            reason: Cell::new("uri-miss"),
-            stores: Cell::new(true),
-            is_update: fill.is_some(),
-            fill: RefCell::new(fill),
-            object: RefCell::default(),
-            reading: Cell::default(),
-            is_counted: Cell::new(false),
+            details: match fill.is_some() || removes.is_some() || settings.rules != Rules::Nginx {
+                true => Details::new(wish(settings, exchange, is_update), removes, fill),
+                false => OnceCell::new(),
+            },
+            sent: Cell::default(),
+            valid_until: Cell::default(),
             answered: Cell::default(),
             is_stored: Cell::new(false),
-            valid_until: Cell::default(),
+            is_known: Cell::new(is_known),
+            found: Cell::new(Found::Miss),
+            reason: Cell::new(Reason::UriMiss),
+            stores: Cell::new(true),
+            is_counted: Cell::new(false),
             is_collapsed: Cell::new(false),
-            sent: RefCell::default(),
-            waits_until: Cell::new(None),
-            gave_up: Cell::new(false),
+            is_part: is_part(exchange, &text),
+            is_strict: Cell::new(false),
+            is_update,
+            store: Arc::clone(store),
+            text,
+            main,
         });
         exchange.attach_own_shared(Rc::clone(&cached));
         Ok(Some(cached))
@@ -252,7 +261,7 @@ impl Cached {
 
     /// What the request does first.
     pub(crate) fn start(&self, exchange: &Exchange) -> Next {
-        if let Some(status) = self.removes {
+        if let Some(status) = self.details.get().and_then(|details| details.removes) {
             return Next::Remove(status);
         }
         // The key says nothing about a body, on which the response may depend.
@@ -263,7 +272,7 @@ impl Cached {
         let next = match has_body || any_set(&self.settings.bypass, exchange) {
             true => {
                 self.found.set(Found::Bypass);
-                self.reason.set("bypass");
+                self.reason.set(Reason::Bypass);
                 Next::Ask
             }
             false => self.look(exchange),
@@ -286,7 +295,7 @@ impl Cached {
     /// The object that is to be sent after the work that was begun for it.
     pub(crate) fn take_object(&self) -> Option<Arc<Object>> {
         let is_sent = matches!(self.found.get(), Found::Stale | Found::Updating | Found::Hit);
-        if is_sent { self.object.take() } else { None }
+        if is_sent { self.take_met() } else { None }
     }
 
     /// Reports what was found, and notes what follows from it for the response.
@@ -294,11 +303,10 @@ impl Cached {
         // As in nginx, a request that bypasses the cache gets all of the response.
         let is_looked_for = matches!(next, Next::Ask) && self.found.get() != Found::Bypass;
         if is_looked_for && self.stores.get() && is_beyond(&self.settings, exchange) {
-            self.stores.set(false);
-            self.fill.take();
+            self.release();
         }
         let next = match next {
-            Next::Ask if self.wish.only_if_cached => {
+            Next::Ask if self.wish().only_if_cached => {
                 self.release();
                 Next::Finish(Status::GATEWAY_TIMEOUT)
             }
@@ -313,7 +321,7 @@ impl Cached {
     }
 
     fn look(&self, exchange: &Exchange) -> Next {
-        let (zone, key) = (&self.store.zone, self.key.get());
+        let (zone, key) = (&self.store.zone, self.key());
         let (has_file, may_store) = match zone.look(&key, &self.asking()) {
             Look::Failed(status) => {
                 self.found.set(Found::Hit);
@@ -324,7 +332,9 @@ impl Cached {
                 return self.judge_key(exchange, object);
             }
             Look::Known { has_file, may_store, reading } => {
-                self.reading.set(reading);
+                if reading != self.reading() {
+                    self.details().reading.set(reading);
+                }
                 (has_file, may_store)
             }
         };
@@ -360,7 +370,7 @@ impl Cached {
             self.is_collapsed.set(true);
             return Next::Follow(arriving);
         }
-        match wanted.filter(|_| *head.key == *self.text && self.key.get() == self.main) {
+        match wanted.filter(|_| *head.key == *self.text && self.key() == self.main) {
             Some(wanted) => self.look_for_variant(exchange, wanted, &head.freshness.vary),
             None => {
                 self.stores.set(false);
@@ -370,9 +380,9 @@ impl Cached {
     }
 
     fn look_for_variant(&self, exchange: &Exchange, wanted: Key, vary: &[u8]) -> Next {
-        self.key.set(wanted);
-        self.vary.replace(vary.into());
-        self.reason.set("vary-miss");
+        self.set_key(wanted);
+        self.details().vary.replace(vary.into());
+        self.reason.set(Reason::VaryMiss);
         // Uses of a variant are counted for its own key, too (as nginx).
         self.is_counted.set(false);
         self.look(exchange)
@@ -396,21 +406,21 @@ impl Cached {
     /// Gets the right to ask the upstream server, or waits for the request that has it.
     fn lock(&self, exchange: &Exchange) -> Next {
         let settings = &self.settings;
-        if !settings.lock || self.fill.borrow().is_some() || self.wish.only_if_cached {
+        if !settings.lock || self.has_fill() || self.wish().only_if_cached {
             return Next::Ask;
         }
-        let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
+        let (zone, key, now) = (&self.store.zone, self.key(), Time::now().instant);
         if let Some(fill) = zone.try_fill(&key, settings.lock_age, now) {
-            self.fill.replace(Some(fill));
+            self.details().fill.replace(Some(fill));
             return Next::Ask;
         }
         if let Some(arriving) = zone.arriving(&key) {
             return self.follow(exchange, arriving);
         }
-        let until = self.waits_until.get().unwrap_or(now + settings.lock_timeout);
-        self.waits_until.set(Some(until));
-        if now >= until || self.gave_up.get() {
-            if !self.gave_up.replace(true) {
+        let until = self.details().waits_until.get().unwrap_or(now + settings.lock_timeout);
+        self.details().waits_until.set(Some(until));
+        if now >= until || self.details().gave_up.get() {
+            if !self.details().gave_up.replace(true) {
                 exchange.log(Level::Info, "cache lock timeout");
             }
             self.stores.set(false);
@@ -438,7 +448,7 @@ impl Cached {
             Ready::Unknown => file.read_at(buffer, offset).map(Some),
             Ready::Waits => Ok(None),
         };
-        let Reading { is_checked, admits, .. } = self.reading.get();
+        let Reading { is_checked, admits, .. } = self.reading();
         let demand =
             Demand { checks: !is_checked, loads: if admits { LOADED_MAX } else { 0 }, may_block: false };
         match Object::read(Arc::clone(&file), demand, &mut { ready }) {
@@ -456,7 +466,7 @@ impl Cached {
         match read {
             Ok(object) => {
                 let object = Arc::new(object);
-                self.store.zone.note_read(&self.key.get(), &object, self.reading.get(), &self.asking());
+                self.store.zone.note_read(&self.key(), &object, self.reading(), &self.asking());
                 return self.judge_key(exchange, object);
             }
             Err(ReadError::Io(error)) => {
@@ -470,14 +480,14 @@ impl Cached {
             }
         }
         if !survey::is_explained(exchange) {
-            self.store.zone.discard(&self.key.get());
+            self.store.zone.discard(&self.key());
         }
         Next::Ask
     }
 
     fn complain_of_file(&self, exchange: &Exchange, what: &str) {
         let zone = &self.store.zone;
-        let file = zone.directory().join(zone.levels().path(&self.key.get()));
+        let file = zone.directory().join(zone.levels().path(&self.key()));
         exchange.log(Level::Crit, &format!("cache file \"{}\" {what}", file.display()));
     }
 
@@ -499,7 +509,7 @@ impl Cached {
         if let Some(variant) = object.head.variant {
             let wanted = self.main.variant(&freshness.vary, &exchange.request.head.fields);
             if wanted != variant {
-                if self.key.get() != self.main {
+                if self.key() != self.main {
                     return Next::Ask;
                 }
                 return self.look_for_variant(exchange, wanted, &freshness.vary);
@@ -514,12 +524,12 @@ impl Cached {
         let usage = self.usage(&object.head, now.seconds);
         if usage == Use::Sent {
             self.found.set(if is_fresh { Found::Hit } else { Found::Stale });
-            let written = self.store.zone.write_due(&self.key.get(), &object);
+            let written = self.store.zone.write_due(&self.key(), &object);
             let _ = written.inspect_err(|error| self.complain(exchange, error));
             return Next::Serve(object);
         }
         self.is_strict.set(usage == Use::Asked);
-        self.reason.set(if is_fresh && self.wish.refuses() { "request" } else { "stale" });
+        self.reason.set(if is_fresh && self.wish().refuses() { Reason::Request } else { Reason::Stale });
         let is_promised = freshness.serves_updating(now.seconds);
         // A fresh response that the client finds too old is no stale one.
         let serves = usage == Use::Stale
@@ -528,28 +538,28 @@ impl Cached {
         let updates = self.settings.background_update || (is_promised && self.is_rfc9111());
         let fill = match self.is_update {
             true => None,
-            false => self.store.zone.try_fill(&self.key.get(), UPDATE_AGE, now.instant),
+            false => self.store.zone.try_fill(&self.key(), UPDATE_AGE, now.instant),
         };
         match fill {
             Some(fill) if serves && updates => {
                 self.found.set(Found::Stale);
-                self.object.replace(Some(object));
+                self.details().object.replace(Some(object));
                 return Next::Wait(self.update(exchange, fill));
             }
-            Some(fill) => drop(self.fill.replace(Some(fill))),
+            Some(fill) => drop(self.details().fill.replace(Some(fill))),
             None if serves && !self.is_update => {
                 self.found.set(Found::Updating);
                 return Next::Serve(object);
             }
             None if self.settings.lock && !self.is_update => {
-                if let Some(arriving) = self.store.zone.arriving(&self.key.get()) {
+                if let Some(arriving) = self.store.zone.arriving(&self.key()) {
                     return self.follow(exchange, arriving);
                 }
             }
             None => {}
         }
         self.found.set(Found::Expired);
-        self.object.replace(Some(object));
+        self.details().object.replace(Some(object));
         Next::Ask
     }
 
@@ -568,7 +578,7 @@ impl Cached {
         // the start, as for responses without variants.
         let zone = &self.store.zone;
         let removed = match self.settings.rules {
-            _ if self.key.get() == self.main => None,
+            _ if self.key() == self.main => None,
             Rules::Nginx => zone.removed_at(&self.main),
             Rules::Rfc9111 => Some(zone.possibly_removed_at(&self.main)),
         };
@@ -578,7 +588,7 @@ impl Cached {
         if !self.is_rfc9111() {
             return if is_fresh(head, now) { Use::Sent } else { Use::Stale };
         }
-        rfc9111::judge(&self.wish, head, self.settings.ignoring, now)
+        rfc9111::judge(&self.wish(), head, self.settings.ignoring, now)
     }
 
     /// The work of fetching a response again, by a detached subrequest.
@@ -600,7 +610,7 @@ impl Cached {
             return None;
         }
         let is_allowed = {
-            let object = self.object.borrow();
+            let object = self.details.get()?.object.borrow();
             let freshness = &object.as_ref()?.head.freshness;
             // To nginx's rules a status of the upstream server is no failure to reach it, and has to be named. RFC 5861
             // names four.
@@ -608,7 +618,7 @@ impl Cached {
             self.settings.use_stale.has(failure)
                 || (!is_reached && freshness.serves_errors(Time::now().seconds))
         };
-        let object = if is_allowed { self.object.take() } else { None };
+        let object = if is_allowed { self.take_met() } else { None };
         if object.is_some() {
             self.found.set(Found::Stale);
             self.release();
@@ -622,7 +632,7 @@ impl Cached {
         if !was_asked || status != Status::NOT_MODIFIED {
             return None;
         }
-        let object = self.object.take()?;
+        let object = self.take_met()?;
         self.found.set(Found::Revalidated);
         Some(object)
     }
@@ -634,7 +644,7 @@ impl Cached {
 
     /// Counts what happened to the request; the head of this object is sent, or an answer of the upstream server.
     pub(crate) fn count(&self, head: Option<&Head>) {
-        self.valid_until.set(head.map(|head| head.freshness.valid_until));
+        self.valid_until.set(head.and_then(|head| NonZeroI64::new(head.freshness.valid_until)));
         let age_s = head.map(|head| self.asked.saturating_sub(head.date).max(0).unsigned_abs());
         self.store.zone.count(self.found.get() as usize, age_s);
     }
@@ -648,8 +658,10 @@ impl Cached {
     /// Looks at the fields of the object that is sent with a head that was made before.
     pub(crate) fn with_sent<T>(exchange: &Exchange, look: impl FnOnce(&Fields) -> T) -> Option<T> {
         let cached = Cached::of(exchange)?;
-        let sent = cached.sent.borrow();
-        sent.as_ref().map(|object| look(&object.head.fields))
+        let sent = cached.sent.take()?;
+        let result = look(&sent.head.fields);
+        cached.sent.set(Some(sent));
+        Some(result)
     }
 
     /// Keeps a failure of the upstream server, if the configuration gives it a time, and the request does not bypass the cache.
@@ -660,7 +672,7 @@ impl Cached {
         };
         if let Some(left) = left.filter(|_| self.stores.get() && self.found.get() != Found::Bypass) {
             let until = uptime_s().saturating_add(left);
-            self.store.zone.note_failure(&self.key.get(), (status, until), self.expires(uptime_s()));
+            self.store.zone.note_failure(&self.key(), (status, until), self.expires(uptime_s()));
         }
         self.release();
     }
@@ -678,7 +690,7 @@ impl Cached {
     /// Lets another request get the response.
     pub(crate) fn release(&self) {
         self.stores.set(false);
-        self.fill.take();
+        self.details.get().and_then(|details| details.fill.take());
     }
 }
 

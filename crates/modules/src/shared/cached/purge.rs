@@ -55,7 +55,7 @@ impl Cached {
     pub(crate) fn removes_other(&self, object: &Object, said: &Fields) -> bool {
         let is_other = self.settings.rules == Rules::Rfc9111 && !rfc9111::selects(said, &object.head);
         if is_other {
-            self.store.zone.discard(&self.key.get());
+            self.store.zone.discard(&self.key());
             self.release();
         }
         is_other

@@ -49,7 +49,7 @@ pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 /// A field of the response that the upstream server may find valid again.
 fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let Some(cached) = Cached::of(exchange) else { return false };
-    let object = cached.object.borrow();
+    let object = cached.met();
     let is_asked = cached.settings.revalidate && cached.found.get() == Found::Expired;
     let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
     let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
@@ -73,8 +73,10 @@ impl Cached {
     pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
         let forwarded = match self.found.get() {
             Found::Unasked => return false,
-            Found::Miss | Found::Bypass | Found::Expired | Found::Revalidated => Some(self.reason.get()),
-            Found::Hit if self.is_collapsed.get() => Some(self.reason.get()),
+            Found::Miss | Found::Bypass | Found::Expired | Found::Revalidated => {
+                Some(self.reason.get().word())
+            }
+            Found::Hit if self.is_collapsed.get() => Some(self.reason.get().word()),
             Found::Stale | Found::Updating | Found::Hit => None,
         };
         let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
@@ -83,7 +85,7 @@ impl Cached {
                 add("; hit");
                 if let Some(until) = self.valid_until.get() {
                     // By the rules of RFC 9111 a response is fresh while its lifetime is greater than its age.
-                    let left = until.saturating_sub(Time::now().seconds);
+                    let left = until.get().saturating_sub(Time::now().seconds);
                     add(&format!("; ttl={}", left.saturating_add(i64::from(self.is_rfc9111()))));
                 }
             }
