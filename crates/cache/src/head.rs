@@ -72,6 +72,11 @@ pub struct HeadParts<'a> {
 }
 
 impl HeadParts<'_> {
+    /// How many bytes the head takes besides the lines of its fields.
+    pub(crate) fn length_without_lines(&self) -> usize {
+        FIXED + KEY_START.len() + self.key.len() + 1 + self.freshness.vary.len() + self.reason.len()
+    }
+
     /// Puts the bytes of the head in place of what is there, without its own checksum ([`Head::seal`]). `content` is the length
     /// and the checksum of the content; `write_fields` appends the lines of the fields. `None` where the head is too long to be
     /// kept.
@@ -153,9 +158,8 @@ impl Head {
 
     /// How many bytes the head takes; `None` where it is too long to be kept.
     pub(crate) fn encoded_len(&self) -> Option<usize> {
-        let texts =
-            self.key.len() + self.freshness.vary.len() + self.reason.len() + self.fields.lines().len();
-        Some(FIXED + KEY_START.len() + 1 + texts).filter(|&length| length <= HEAD_MAX)
+        let length = self.parts().length_without_lines() + self.fields.lines().len();
+        Some(length).filter(|&length| length <= HEAD_MAX)
     }
 
     /// The bytes of the head; `None` where it is too long to be kept.

@@ -23,9 +23,6 @@ const NUMBER_MAX: usize = 20;
 /// How long a buffer may be that a thread keeps for the next object, in bytes.
 const BUFFER_MAX: usize = 64 * 1024;
 
-/// How long most heads are at most, in bytes.
-const HEAD_USUAL: usize = 512;
-
 /// Gives memory for what is written of an object at once.
 fn with_buffer<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     thread_local! {
@@ -94,6 +91,8 @@ pub struct Whole<'a> {
     pub key: Key,
     /// What is known of it.
     pub head: HeadParts<'a>,
+    /// About how long the lines of its fields are, in bytes: for so much there is room at once.
+    pub lines: usize,
     /// The content, in parts.
     pub content: &'a [&'a [u8]],
     /// As in [`Writer::after`].
@@ -146,7 +145,9 @@ impl Whole<'_> {
         };
         let checksum = if has_sums { sum() } else { 0 };
         bytes.clear();
-        bytes.reserve(usize::try_from(length).unwrap_or(0).saturating_add(HEAD_USUAL));
+        // No more than needed: an object in memory keeps what is reserved, and leaves it to one that may be as long.
+        let head = self.head.length_without_lines().saturating_add(self.lines);
+        bytes.reserve_exact(usize::try_from(length).unwrap_or(0).saturating_add(head));
         self.head.encode_into((length, checksum), write_fields, bytes).ok_or_else(too_long)?;
         if has_sums {
             Head::seal(bytes);
@@ -322,6 +323,7 @@ impl Writer {
         }
         let length = usize::try_from(self.head.length).unwrap_or(usize::MAX);
         with_buffer(|bytes| {
+            bytes.reserve_exact(length.saturating_add(usize::try_from(self.start).unwrap_or(0)));
             self.head.encode_into(bytes).ok_or_else(too_long)?;
             let start = bytes.len();
             bytes.resize(start + length, 0);

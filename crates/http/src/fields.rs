@@ -200,6 +200,12 @@ impl Fields {
         self.add_span(start, name.len(), value.len())
     }
 
+    /// How long the lines of all fields are at most, in bytes.
+    #[inline]
+    pub fn lines_max(&self) -> usize {
+        self.arena.len()
+    }
+
     /// The lines of all fields, as they stand in a head.
     pub fn lines(&self) -> Cow<'_, [u8]> {
         match self.has_gaps {

@@ -147,8 +147,8 @@ impl Zone {
         };
         let Some(expires) = self.begin_filing(key, version) else { return Ok(()) };
         let content = [&content[..]];
-        let (head, removals) = (object.head.parts(), self.removals());
-        let whole = Whole { key: *key, head, content: &content, removals, expires };
+        let (head, lines, removals) = (object.head.parts(), object.head.fields.lines_max(), self.removals());
+        let whole = Whole { key: *key, head, lines, content: &content, removals, expires };
         let size = whole.write(self, |out| out.extend_from_slice(&object.head.fields.lines()))?;
         let is_same = self.lock().index.get(key).is_some_and(|entry| entry.version == version);
         match size {

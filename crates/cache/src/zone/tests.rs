@@ -39,6 +39,7 @@ fn store_whole(zone: &Arc<Zone>, key: &str, content: &str, removals: u64) -> std
     let whole = Whole {
         key: Key::of(key.as_bytes()),
         head: head.parts(),
+        lines: 8,
         content: &content,
         removals,
         expires: NOW + 60,

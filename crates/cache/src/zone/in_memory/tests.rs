@@ -23,13 +23,11 @@ fn key(text: &str) -> Key {
 /// Keeps a response whose content is there, as a request does.
 fn keep_after(zone: &Arc<Zone>, name: &str, content: &str, removals: u64) {
     let (head, content) = (head(name), [content.as_bytes()]);
-    let whole = Whole { key: key(name), head: head.parts(), content: &content, removals, expires: NOW + 60 };
-    let fields = || {
-        let mut fields = Fields::new();
-        fields.push(b"X-A", b"b").unwrap();
-        fields
-    };
-    whole.store(zone, |out| out.extend_from_slice(&fields().lines())).unwrap();
+    let mut fields = Fields::new();
+    fields.push(b"X-A", b"b").unwrap();
+    let (parts, lines) = (head.parts(), fields.lines_max());
+    let whole = Whole { key: key(name), head: parts, lines, content: &content, removals, expires: NOW + 60 };
+    whole.store(zone, |out| out.extend_from_slice(&fields.lines())).unwrap();
 }
 
 /// Asks as a request does: the object, after its file was written if that is due.
@@ -107,6 +105,19 @@ fn a_response_that_arrives_in_parts_gets_no_file_either() {
         std::fs::read_dir(directory.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file())
     };
     assert_eq!(files().count(), 0, "no temporary file stays");
+}
+
+/// Each object would otherwise need new memory, and give a part of it back.
+#[test]
+fn memory_for_an_object_is_as_long_as_its_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), DiskUse::Never);
+    for length in [0, 10, 1000, 1024, 5000] {
+        let (name, before) = (format!("http://a/{length}"), zone.totals().memory_bytes);
+        keep_after(&zone, &name, &"x".repeat(length), zone.removals());
+        let longer = zone.totals().memory_bytes - before - length;
+        assert!((100..400).contains(&longer), "{length} bytes take {longer} more");
+    }
 }
 
 #[test]

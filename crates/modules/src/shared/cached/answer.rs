@@ -197,7 +197,8 @@ impl Cached {
     ) -> std::io::Result<()> {
         let head = self.parts(exchange, keeping);
         let (removals, expires) = (self.removals, self.expires(uptime_s()));
-        let whole = Whole { key: self.key(), head, content, removals, expires };
+        let lines = fields.lines_max();
+        let whole = Whole { key: self.key(), head, lines, content, removals, expires };
         whole.store(&self.store.zone, |out| match self.settings.rules {
             Rules::Nginx => {
                 fields.write_some(keeps(fields, keeping.is_bare), out);
@@ -336,7 +337,8 @@ impl Cached {
             return Ok(());
         };
         let (content, removals, expires) = ([&content[..]], self.removals, self.expires(uptime_s()));
-        let whole = Whole { key, head: head.parts(), content: &content, removals, expires };
+        let (parts, lines) = (head.parts(), head.fields.lines_max());
+        let whole = Whole { key, head: parts, lines, content: &content, removals, expires };
         whole.store(zone, |out| out.extend_from_slice(&head.fields.lines()))
     }
 }
