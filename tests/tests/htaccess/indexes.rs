@@ -125,3 +125,38 @@ fn methods_of_files() {
     agree_with_host(&[], &requests);
     agree_with_host(&[("other/.htaccess", "Header set X-A b\n")], &requests);
 }
+
+#[test]
+fn only_a_directory_has_an_index() {
+    const ABSOLUTE: &str = "DirectoryIndex /index.php\n";
+    let texts = [("", ABSOLUTE), ("info/", "AcceptPathInfo On\n"), ("sent/", "DirectoryIndexRedirect On\n")];
+    let files: Vec<(String, &str)> =
+        texts.iter().map(|(folder, text)| (format!("{folder}.htaccess"), *text)).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let pages = [("info/a.txt", "a"), ("sent/a.txt", "a"), ("sent/in/a.txt", "a")];
+    let requests: Vec<String> = ["", "info/", "sent/"]
+        .iter()
+        .flat_map(|folder| ["", "a.txt/", "a.txt/x/", "none/", "in/"].map(|path| format!("/{folder}{path}")))
+        .flat_map(|path| ["GET", "POST", "OPTIONS"].map(|method| format!("{method} {path}")))
+        .collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_with_host(&[&files[..], &pages[..]].concat(), &requests);
+}
+
+#[test]
+fn the_index_of_an_error_document_is_looked_up_like_others() {
+    const INNER: &str = "RewriteEngine on\nRewriteRule ^index\\.html$ /a.txt [NS]\n";
+    agree_with_host(
+        &[
+            (".htaccess", "ErrorDocument 403 /sub/\nErrorDocument 404 /bare/\n"),
+            ("sub/.htaccess", INNER),
+            ("closed/.htaccess", "Require all denied\n"),
+            (
+                "bare/.htaccess",
+                "DirectoryIndex index.php index.html\nRewriteEngine on\nRewriteRule ^index - [F]\n",
+            ),
+            ("bare/index.php", "bare"),
+        ],
+        &["GET /closed/x", "GET /sub/", "GET /sub/index.html", "GET /none", "GET /bare/"],
+    );
+}

@@ -228,3 +228,32 @@ fn rules_know_the_user() {
     let requests: Vec<String> = paths.iter().flat_map(|path| requests(path)).collect();
     agree_on(site, &MODULES, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
+
+/// In `<Limit>` and `<LimitExcept>` the directive counts for their methods only.
+#[test]
+fn satisfy_counts_for_the_methods_of_its_section() {
+    const ANY: &str = "Satisfy Any\nAllow from all\n";
+    let texts = [
+        format!("<Limit POST>\n{ANY}</Limit>\nOrder deny,allow\nRequire valid-user\n"),
+        format!("<LimitExcept GET>\n{ANY}</LimitExcept>\nRequire valid-user\n"),
+        format!("{ANY}<Limit GET>\nSatisfy All\n</Limit>\nRequire valid-user\n"),
+        format!("{ANY}<LimitExcept GET>\nOrder deny,allow\nDeny from all\n</LimitExcept>\nRequire user alice\n"),
+        "Satisfy Any\n<Limit GET>\nSatisfy All\nOrder deny,allow\nDeny from all\n</Limit>\n\
+         Require valid-user\n"
+            .to_owned(),
+        "Order deny,allow\nDeny from all\n<Limit POST>\nSatisfy Any\nAllow from 127\n</Limit>\nRequire valid-user\n"
+            .to_owned(),
+    ];
+    let site = texts.iter().enumerate().fold(protected(), |site, (at, text)| {
+        let text = basic(text, &site);
+        let site = site.file(&format!("limited{at}/.htaccess"), text);
+        site.file(&format!("limited{at}/a.txt"), "a").file(&format!("limited{at}/in/a.txt"), "in")
+    });
+    let heads = ["", "\nAuthorization: Basic YWxpY2U6c2VjcmV0"];
+    let requests: Vec<String> = (0..texts.len())
+        .flat_map(|at| [format!("/limited{at}/a.txt"), format!("/limited{at}/in/a.txt")])
+        .flat_map(|path| ["GET", "POST", "PUT"].map(|method| format!("{method} {path}")))
+        .flat_map(|request| heads.map(|head| format!("{request}{head}")))
+        .collect();
+    agree_on(site, &MODULES, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

@@ -259,3 +259,34 @@ fn the_name_of_a_missing_file_is_its_first_missing_part() {
         ],
     );
 }
+
+/// As after other internal redirects, the variables of the request that failed have longer names.
+#[test]
+fn an_error_document_has_variables_of_its_own() {
+    const OUTER: &str = "SetEnv key outer\nHeader always set X-K \"%{key}e %{kind}e %{REDIRECT_kind}e\"\n";
+    const INNER: &str = "SetEnvIf Request_URI \"(a|b)\\.txt\" key=$1 kind=$1\nErrorDocument 403 /error.html\n\
+        ErrorDocument 404 /error.html\nErrorDocument 410 /sub/a.txt\nRedirectMatch 410 b\\.txt\n";
+    agree_with_host(
+        &[
+            (".htaccess", OUTER),
+            ("in/.htaccess", INNER),
+            ("in/deep/.htaccess", "RewriteEngine on\nRewriteRule a\\.txt - [F,E=kind:rule]\n"),
+            ("plain/.htaccess", "ErrorDocument 404 /error.html\nSetEnvIf Request_URI . key=plain\n"),
+        ],
+        &[
+            "GET /in/a.txt",
+            "GET /in/b.txt",
+            "GET /in/deep/a.txt",
+            "GET /in/deep/b.txt",
+            "GET /plain/x",
+            "GET /error.html",
+        ],
+    );
+}
+
+#[test]
+fn empty_values_of_locations() {
+    const TEXT: &str = "<Files a.txt>\nHeader merge Location \"\"\n</Files>\n<Files b.txt>\nHeader set Location \"\"\n\
+        </Files>\n<Files page.html>\nHeader merge Location x\nHeader merge Location x\nHeader merge Location y\n</Files>\n";
+    agree_with_host(&[(".htaccess", TEXT)], &["GET /a.txt", "GET /b.txt", "GET /page.html"]);
+}

@@ -302,6 +302,8 @@ fn escapes_in_targets() {
     const TEXT: &str = "RewriteEngine on\nRewriteRule ^b1/(.*)$ sub/$1 [B,L]\nRewriteRule ^b2/(.*)$ /$1 [B,L]\n\
         RewriteRule ^b3/(.*)$ /$1 [B,BNP,L]\nRewriteRule ^b4/(.*)$ /$1 [B,R,L]\nRewriteRule ^b5/(.*)$ /$1 [L]\n\
         RewriteRule ^b6/(.*)$ /a.txt?x=$1 [L]\nRewriteRule ^b7/(.*)$ /$1?x [R,L]\n\
+        RewriteRule ^b8/(.*)$ /$1 [BNP,L]\nRewriteRule ^b9/(.*)$ /$1 [BNE=.,R,L]\n\
+        RewriteRule ^b10/(.*)$ /$1 [backrefescaping=.,R,L]\nRewriteRule ^b11/(.*)$ /$1 [BCTLS,BNP,R,L]\n\
         RewriteRule ^p/1$ /a\\%2etxt [L]\nRewriteRule ^p/2$ /a\\%2ftxt [L]\nRewriteRule ^p/3$ /with\\%20space.txt [L]\n\
         RewriteRule ^p/4$ /a%zz [L]\nRewriteRule ^p/5$ /a\\%2etxt [NE,L]\nRewriteRule ^p/6$ /a\\%00 [L]\n\
         RewriteRule ^p/7$ \"/with space.txt\" [L]\nRewriteRule ^p/8$ /sub\\%2f..\\%2fa.txt [L]\n\
@@ -320,7 +322,7 @@ fn escapes_in_targets() {
         "a.txt%23?x",
         "a%252etxt",
     ];
-    for folder in 1..8 {
+    for folder in 1..12 {
         requests.extend(paths.map(|path| format!("GET /b{folder}/{path}")));
     }
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();

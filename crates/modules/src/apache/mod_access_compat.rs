@@ -84,9 +84,14 @@ pub(crate) static DENY: Directive<Limited> =
         .help("Denies all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Satisfy All | Any`
-pub(crate) static SATISFY: Directive<bool> = in_file(Directive::new("Satisfy", parse_satisfy))
-    .args(Arity::Exactly(1))
-    .help("Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).");
+pub(crate) static SATISFY: Directive<(Option<Arc<Methods>>, bool)> = in_file(Directive::new(
+    "Satisfy",
+    parse_satisfy,
+))
+.args(Arity::Exactly(1))
+.help(
+    "Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).",
+);
 
 /// A directive, and the methods that it counts for; none for all.
 pub(crate) type Limited = (Option<Arc<Methods>>, Line);
@@ -126,8 +131,9 @@ fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
     }
 }
 
-fn parse_satisfy(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
-    args.value(0, |word| choice(word, &[("all", false), ("any", true)]))
+fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<(Option<Arc<Methods>>, bool), Diagnostic> {
+    let is_any = args.value(0, |word| choice(word, &[("all", false), ("any", true)]))?;
+    Ok((loading.methods.clone(), is_any))
 }
 
 /// Names of hosts are not looked up; an unknown word is an error, so all requests are denied.
@@ -156,23 +162,43 @@ fn parse_who(args: &Args<'_>) -> Result<Vec<Who>, Diagnostic> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if let Some(rules) = Rules::of(view).filter(|_| !is_alternative(view)) {
+    if let Some(rules) = Rules::of(view) {
         // As with `Require`: `satisfy any` must not override it, and it counts for subrequests, too.
         builder.handle(Phase::Preaccess, rules);
     }
     Ok(())
 }
 
-/// With `Satisfy Any`: the rules that let a client pass without meeting requirements.
+/// The rules that let a client pass without meeting requirements, for the methods with `Satisfy Any`.
 pub(crate) fn alternative(view: &View<'_>) -> Option<Rules> {
-    is_alternative(view).then(|| Rules::of(view).unwrap_or_default())
+    let satisfy = Satisfy::of(view);
+    (!satisfy.0.is_empty()).then(|| Rules::of(view).unwrap_or(Rules { satisfy, ..Rules::default() }))
 }
 
-/// Whether one of these rules and the requirements is enough.
-fn is_alternative(view: &View<'_>) -> bool {
-    let level = nearest(view);
-    let satisfy = level.and_then(|level| level.here(&SATISFY).last().map(|satisfy| *satisfy.value));
-    satisfy.unwrap_or(false) && !values(view, &REQUIRE).is_empty()
+/// For which methods the rules or the requirements are enough: the methods of each `Satisfy`, and whether it is `Any`.
+/// It is empty if both have to let a client pass, or if there are no requirements.
+#[derive(Default)]
+struct Satisfy(Vec<(Option<Arc<Methods>>, bool)>);
+
+impl Satisfy {
+    fn of(view: &View<'_>) -> Satisfy {
+        let Some(level) = nearest(view) else { return Satisfy::default() };
+        let written: Vec<_> = level.here(&SATISFY).into_iter().map(|written| written.value.clone()).collect();
+        let counts = written.iter().any(|(_, is_any)| *is_any) && !values(view, &REQUIRE).is_empty();
+        Satisfy(if counts { written } else { Vec::new() })
+    }
+
+    /// Whether one of both is enough for the method of a request.
+    fn is_any(&self, exchange: &Exchange) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let method = variables::method(exchange);
+        let counts = |(methods, _): &&(Option<Arc<Methods>>, bool)| {
+            methods.as_ref().is_none_or(|methods| methods.has(method))
+        };
+        self.0.iter().rfind(counts).is_some_and(|(_, is_any)| *is_any)
+    }
 }
 
 /// The innermost level that has one of these directives. As in Apache none of an outer level counts then.
@@ -184,12 +210,17 @@ fn nearest<'v>(view: &View<'v>) -> Option<View<'v>> {
 #[derive(Default)]
 pub(crate) struct Rules {
     lines: Vec<Limited>,
+    satisfy: Satisfy,
     /// What an answer costs of a [`Budget`].
     units: u32,
 }
 
 impl Handler for Rules {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if self.satisfy.is_any(exchange) {
+            // The handler of the requirements asks these rules.
+            return Step::Next;
+        }
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
@@ -210,7 +241,7 @@ impl Rules {
             Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
         };
         let units = lines.iter().map(units).fold(0, u32::saturating_add);
-        (!lines.is_empty()).then_some(Rules { lines, units })
+        (!lines.is_empty()).then(|| Rules { lines, satisfy: Satisfy::of(view), units })
     }
 
     /// What an answer costs of a [`Budget`].
@@ -218,8 +249,13 @@ impl Rules {
         self.units
     }
 
+    /// Whether `Satisfy Any` counts, and the rules let a client pass.
+    pub(crate) fn are_enough(&self, exchange: &Exchange) -> bool {
+        self.satisfy.is_any(exchange) && self.passes(exchange)
+    }
+
     /// Whether the rules let a client pass.
-    pub(crate) fn passes(&self, exchange: &Exchange) -> bool {
+    fn passes(&self, exchange: &Exchange) -> bool {
         let (mut allow_last, mut allowed, mut denied) = (true, false, false);
         for line in self.lines_for(exchange) {
             match line {

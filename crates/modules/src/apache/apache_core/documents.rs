@@ -82,10 +82,10 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
 }
 
 /// Lets a program that makes an error document learn about the request that failed (`REDIRECT_URL` and others). It runs
-/// before the variables of the document's own request are set.
+/// before the variables of the document's own request are set. The document may be in a directory with other settings.
 pub(crate) fn remember(view: &View<'_>, builder: &mut ScopeBuilder) {
-    if view.context() == Contexts::HTACCESS && !view.all(&ERROR_DOCUMENT).is_empty() {
-        builder.handle(Phase::Preaccess, Remember);
+    if view.context() == Contexts::HTACCESS {
+        builder.handle(Phase::Preaccess, Remember { stores: !view.all(&ERROR_DOCUMENT).is_empty() });
     }
 }
 
@@ -98,13 +98,19 @@ struct Failed {
 
 /// Runs twice. For the client's request it stores path, arguments and method. For the request of the error document it
 /// turns what was stored into `REDIRECT_…` variables.
-struct Remember;
+struct Remember {
+    /// Whether the settings name error documents.
+    stores: bool,
+}
 
 impl Handler for Remember {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let request = &exchange.request;
         let status = exchange.error.filter(|_| exchange.error_page_used == Replaced::Kept);
         let (Some(status), Some(failed)) = (status, exchange.attached::<Failed>()) else {
+            if !self.stores {
+                return Step::Next;
+            }
             let (path, args) = (request.path.clone(), request.args.clone());
             exchange.attach_own(Failed { path, args, method: request.head.method_name().to_vec() });
             return Step::Next;

@@ -2,7 +2,7 @@
 
 use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{in_file, last, methods, variables, wrong};
+use crate::shared::apache::{environment, in_file, last, methods, variables, wrong};
 use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Phase, Reroute, ScopeBuilder, Spent, Step, View,
@@ -99,6 +99,8 @@ impl PathInfo {
         match path.strip_suffix(info).filter(|_| is_file) {
             // The file may belong to another location, such as that of programs: it must not be sent from this one.
             Some(path) => {
+                // As in Apache the rules have seen the whole path.
+                environment::of(exchange).ended.set(true);
                 let (path, args) = (path.to_vec(), exchange.request.args.clone());
                 Ok(Step::Reroute(Reroute::Uri { path, args }))
             }

@@ -229,7 +229,7 @@ impl Handler for Required {
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
-        let has_alternative = self.alternative.as_ref().is_some_and(|rules| rules.passes(exchange));
+        let has_alternative = self.alternative.as_ref().is_some_and(|rules| rules.are_enough(exchange));
         if has_alternative || refusing::is_let_in(exchange) {
             return Step::Next;
         }

@@ -172,7 +172,7 @@ impl Change {
             Action::Append | Action::Merge | Action::Add if name == "content-type" && !present.is_empty() => {
                 return Ok(true);
             }
-            Action::Merge if lists(&present, value) => return Ok(true),
+            Action::Merge if !present.is_empty() && lists(&present, value) => return Ok(true),
             Action::Append | Action::Merge if !present.is_empty() => {
                 Some([&present, value].join(&b", "[..]).into())
             }

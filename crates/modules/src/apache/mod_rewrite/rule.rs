@@ -108,6 +108,7 @@ impl Flags {
                 flags.set_with(args, &name, &text, loading)?;
             }
         }
+        flags.escape = flags.escape.filter(|escape| escape.is_on);
         Ok((flags, ignore_case))
     }
 
@@ -128,10 +129,18 @@ impl Flags {
             ("QSD" | "QSDISCARD", _) => self.discard_args = true,
             ("QSL" | "QSLAST", _) => self.last_mark = true,
             ("NE" | "NOESCAPE", _) => self.no_escape = true,
-            ("B", None | Some("")) => drop(self.escape.get_or_insert_default()),
             ("BNP" | "BACKREFNOPLUS", _) => self.escape.get_or_insert_default().plus = false,
-            ("BCTLS", _) => self.escape.get_or_insert_default().controls_only = true,
-            ("B", Some(bytes)) => self.escape.get_or_insert_default().only = Some(bytes.as_bytes().into()),
+            ("BCTLS", _) => {
+                let escape = self.escape.get_or_insert_default();
+                (escape.is_on, escape.controls_only) = (true, true);
+            }
+            ("B" | "BACKREFESCAPING", bytes) => {
+                let escape = self.escape.get_or_insert_default();
+                escape.is_on = true;
+                if let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) {
+                    escape.only = Some(bytes.as_bytes().into());
+                }
+            }
             ("BNE", Some(bytes)) => self.escape.get_or_insert_default().except = bytes.as_bytes().into(),
             ("C" | "CHAIN", _) => self.chain = true,
             ("NS" | "NOSUBREQ", _) => self.no_subrequest = true,

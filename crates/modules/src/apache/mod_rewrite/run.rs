@@ -175,7 +175,9 @@ impl Rewriter {
         }
         match outcome {
             Ok(Some(status)) => {
-                forget_error(exchange);
+                if !is_lookup {
+                    forget_error(exchange);
+                }
                 index::refuse(exchange, status)
             }
             Ok(None) if !run.changes => Step::Next,

@@ -38,6 +38,8 @@ pub(super) struct Context<'a> {
 /// How groups are escaped: the flags `B`, `BNP`, `BCTLS` and `BNE`.
 #[derive(Clone, Debug)]
 pub(super) struct Escape {
+    /// Whether `B` or `BCTLS` is there: the other flags only say how.
+    pub(super) is_on: bool,
     /// Whether a space becomes a plus sign.
     pub(super) plus: bool,
     /// Whether only spaces and control characters are escaped.
@@ -50,7 +52,7 @@ pub(super) struct Escape {
 
 impl Default for Escape {
     fn default() -> Escape {
-        Escape { plus: true, controls_only: false, only: None, except: Box::default() }
+        Escape { is_on: false, plus: true, controls_only: false, only: None, except: Box::default() }
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Search {
     pub(super) next: usize,
     /// Whether there is no further name.
     pub(super) is_last: bool,
+    /// The error for whose document this is.
+    pub(super) error: Option<Status>,
     /// The status that a file refused an index with.
     pub(super) refused: Cell<Option<Status>>,
     /// Whether the name is that of a directory.
@@ -81,15 +83,16 @@ pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
 
 /// Whether the request is the lookup of an index. In Apache that is a subrequest, for which some rules do not count.
 pub(crate) fn is_lookup(exchange: &Exchange) -> bool {
-    let search = exchange.attached::<Search>();
-    exchange.error.is_none() && search.is_some_and(|search| search.index == exchange.request.path)
-        || is_asked(exchange)
+    let is_index =
+        |search: Rc<Search>| search.error == exchange.error && search.index == exchange.request.path;
+    exchange.attached::<Search>().is_some_and(is_index) || is_asked(exchange)
 }
 
 /// Goes to the path of a `FallbackResource`. In Apache that is a lookup like that of an index; its refusal is final.
 pub(crate) fn fall_back(exchange: &Exchange, path: Vec<u8>) -> Step {
     let scope = Some(Arc::clone(&exchange.scope));
-    exchange.attach_own(Search { scope, index: path.clone(), is_fallback: true, ..Search::default() });
+    let (index, error) = (path.clone(), exchange.error);
+    exchange.attach_own(Search { scope, index, error, is_fallback: true, ..Search::default() });
     Step::Reroute(Reroute::Uri { path, args: exchange.request.args.clone() })
 }
 

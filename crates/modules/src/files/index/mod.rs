@@ -229,6 +229,7 @@ impl Index {
             index,
             next: position + 1,
             is_last: position + 1 == self.names.len(),
+            error: exchange.error,
             refused: Cell::new(refused),
             is_back: Cell::new(false),
             is_fallback: false,
@@ -300,6 +301,11 @@ impl Index {
         for (position, name) in self.names.iter().enumerate().skip(start) {
             let (name, place) = (name.text.evaluate(exchange), name.place);
             if name.starts_with(b"/") {
+                if self.is_overlaid {
+                    // As in Apache only a directory has an index.
+                    let directory = files::map(exchange, &exchange.request.path)?;
+                    self.check_directory(exchange, &directory, &directory)?;
+                }
                 tell(exchange, &name, place);
                 return Ok(Some(Named::Index(position, name)));
             }
