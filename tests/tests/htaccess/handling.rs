@@ -316,3 +316,25 @@ fn a_path_answers_for_directories_without_an_index() {
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
     agree_everywhere(&["FallbackResource page.txt\n"], &files, &[], &requests);
 }
+
+#[test]
+fn languages_of_files_come_before_those_of_header() {
+    let texts = [
+        "AddLanguage de .txt\nHeader set Content-Language ONE\n",
+        "DefaultLanguage fr\nHeader append Content-Language \"en, FR\"\n",
+        "AddLanguage de .txt\nAddLanguage fr .html\nHeader unset Content-Language\n",
+        "AddLanguage de .txt\nHeader always set Content-Language \"a  b,,c\"\n",
+        "AddLanguage de .txt\nAddLanguage en .txt\nHeader set X-A \"expr=%{resp:Content-Language}\"\n",
+        "Header set Content-Language ONE\nHeader add Content-Language two\n",
+        "Options +MultiViews\nAddLanguage de .txt .de\nHeader merge Content-Language de\n",
+    ];
+    let files = [("a.txt", "a"), ("c.html.txt", "c"), ("d.de.txt", "d")];
+    let requests = [
+        "GET /FOLDER/a.txt",
+        "GET /FOLDER/c.html.txt",
+        "GET /FOLDER/d",
+        "OPTIONS /FOLDER/a.txt",
+        "GET /FOLDER/none",
+    ];
+    agree_everywhere(&texts, &files, &["negotiation"], &requests);
+}

@@ -116,7 +116,7 @@ fn a_fallback_answers_where_there_is_no_file() {
 #[test]
 fn methods_of_files() {
     let paths = ["/a.txt", "/", "/missing", "/sub"];
-    let methods = ["POST", "OPTIONS", "PUT", "DELETE", "PATCH", "PROPFIND"];
+    let methods = ["POST", "OPTIONS", "PUT", "DELETE", "PATCH", "PROPFIND", "PURGE", "SEARCH", "BREW"];
     let requests: Vec<String> =
         paths.iter().flat_map(|path| methods.map(|method| format!("{method} {path}"))).collect();
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
@@ -158,5 +158,34 @@ fn the_index_of_an_error_document_is_looked_up_like_others() {
             ("bare/index.php", "bare"),
         ],
         &["GET /closed/x", "GET /sub/", "GET /sub/index.html", "GET /none", "GET /bare/"],
+    );
+}
+
+#[test]
+fn an_absolute_index_that_is_missing_is_passed_over() {
+    const LISTED: &str = "DirectoryIndex none.php /none.php\nOptions +Indexes\n";
+    const DENIED: &str = "Require all denied\n";
+    agree_with_host(
+        &[
+            ("bare/.htaccess", LISTED),
+            ("next/.htaccess", "DirectoryIndex /none.php /bare/b.txt /bare /closed/x /a.txt\n"),
+            ("next/in/a.txt", "a"),
+            ("closed/.htaccess", DENIED),
+            ("closed/x", "x"),
+            ("refused/.htaccess", "DirectoryIndex /closed/x\nOptions +Indexes\n"),
+            ("forms/.htaccess", "DirectoryIndex /page\nOptions +MultiViews\n"),
+            ("climbing/.htaccess", "DirectoryIndex /sub/../b.txt\n"),
+            ("last/.htaccess", "DirectoryIndex index.php /none.php\nErrorDocument 404 \"none\"\n"),
+        ],
+        &[
+            "GET /bare/",
+            "GET /next/",
+            "GET /next/in/",
+            "GET /refused/",
+            "GET /forms/",
+            "GET /climbing/",
+            "GET /last/",
+            "GET /last/x/",
+        ],
     );
 }

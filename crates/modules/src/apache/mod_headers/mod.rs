@@ -40,6 +40,7 @@
 
 mod change;
 
+use crate::apache::mod_mime;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::expression::{Expression, Text};
 use crate::shared::apache::{in_all_files, pattern, values, wrong};
@@ -266,6 +267,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         Some(fields) => builder.filter(fields),
         None => builder.filter(ChangeFields { changes }),
     }
+    mod_mime::name_languages(view, builder);
     let changes = values(view, &REQUEST_HEADER);
     if !changes.is_empty() {
         builder.handle(Phase::Precontent, ChangeRequest { changes });

@@ -40,25 +40,19 @@ fn has_two_dots(path: &[u8]) -> bool {
     name.filter(|byte| **byte == b'.').nth(1).is_some()
 }
 
-/// Sets character set, encoding and language.
+/// Sets character set and encoding.
 pub(super) struct Described;
 
 impl Filter for Described {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         let answered = methods::path_of_file(exchange);
         let path = answered.clone().unwrap_or_else(|| exchange.request.path.clone());
-        let Description { media_type, charset, encodings, languages, .. } = describe(&exchange.scope, &path);
+        let Description { media_type, charset, encodings, .. } = describe(&exchange.scope, &path);
         if answered.is_some() {
-            let lists = [
-                (
-                    &b"Content-Encoding"[..],
-                    mod_negotiation::known_name(exchange, &encodings.join(&b", "[..])),
-                ),
-                (b"Content-Language", languages.join(&b","[..])),
-            ];
-            for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+            let encoding = mod_negotiation::known_name(exchange, &encodings.join(&b", "[..]));
+            if !encoding.is_empty() {
                 // A value that is no field's is left out.
-                let _ = exchange.response.fields.push(name, list);
+                let _ = exchange.response.fields.push(b"Content-Encoding", &encoding);
             }
             // A rule may have set another type.
             let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
@@ -69,6 +63,32 @@ impl Filter for Described {
         if let Some(charset) = charset {
             add_charset(exchange, &charset);
         }
+        body
+    }
+}
+
+/// Sets the language. As in Apache it comes after `Header`, whose languages are listed after those of the file.
+pub(super) struct Languages;
+
+impl Filter for Languages {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let Some(path) = methods::path_of_file(exchange) else { return body };
+        let Description { mut languages, .. } = describe(&exchange.scope, &path);
+        if languages.is_empty() {
+            return body;
+        }
+        let fields = &mut exchange.response.fields;
+        let present = fields.get("content-language").unwrap_or_default().to_ascii_lowercase();
+        for item in present.split(|&byte| byte == b',') {
+            let words: Vec<&[u8]> =
+                item.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+            let language: Box<[u8]> = words.join(&b' ').into();
+            if !language.is_empty() && !languages.iter().any(|known| known.eq_ignore_ascii_case(&language)) {
+                languages.push(language);
+            }
+        }
+        // A value that is no field's is left out.
+        let _ = fields.set("Content-Language", &languages.join(&b',')[..]);
         body
     }
 }

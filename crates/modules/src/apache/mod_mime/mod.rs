@@ -42,7 +42,7 @@ use contract::{Args, Directive, Exchange, Loading, Module, Phase, Replaced, Scop
 use http::TypesByExtension;
 use std::sync::Arc;
 
-use filters::{Described, Typed};
+use filters::{Described, Languages, Typed};
 use handlers::Handlers;
 pub(crate) use handlers::{Chosen, Parsed};
 
@@ -235,6 +235,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.handle(Phase::Precontent, Handlers { chosen: Chosen { lines, set }, has_program });
     }
     Ok(())
+}
+
+/// Names the languages of files, after the filters that were added before.
+pub(crate) fn name_languages(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let is_language = |line: &Line| line.kind == Kind::Language;
+    if last(view, &DEFAULT_LANGUAGE).is_some() || lines(view).iter().any(is_language) {
+        builder.filter(Languages);
+    }
 }
 
 /// Whether `SetHandler` names a handler for all files and directories of a level.

@@ -416,7 +416,7 @@ pub(super) fn shown(variants: &[Variant], is_transparent: bool) -> Shown {
         let first = parts.next();
         parts.any(|part| Some(part) != first)
     };
-    let languages = |variant: &Variant| variant.languages.join(&b", "[..]);
+    let languages = |variant: &Variant| variant.languages.join(&b","[..]);
     let names = [
         (is_transparent, "negotiate"),
         (differs(&|variant| variant.media_type.clone()), "accept"),
@@ -437,7 +437,7 @@ fn alternate(variant: &Variant) -> Vec<u8> {
     let quality = format!("{:.3}", variant.source_quality);
     let quality = quality.trim_end_matches('0').trim_end_matches('.');
     out.extend_from_slice(format!("\" {quality}").as_bytes());
-    let languages = variant.languages.join(&b", "[..]);
+    let languages = variant.languages.join(&b","[..]);
     let length = variant.bytes.to_string();
     let parts = [
         ("type", &variant.media_type[..]),

@@ -300,18 +300,22 @@ impl Index {
         }
         for (position, name) in self.names.iter().enumerate().skip(start) {
             let (name, place) = (name.text.evaluate(exchange), name.place);
-            if name.starts_with(b"/") {
-                if self.is_overlaid {
-                    // As in Apache only a directory has an index.
-                    let directory = files::map(exchange, &exchange.request.path)?;
-                    self.check_directory(exchange, &directory, &directory)?;
-                }
+            if name.starts_with(b"/") && !self.is_overlaid {
                 tell(exchange, &name, place);
                 return Ok(Some(Named::Index(position, name)));
             }
             let directory = files::map(exchange, &exchange.request.path)?;
-            let (uri, file) = match self.is_overlaid && climbs(&name) {
+            let (uri, file) = match self.is_overlaid && (name.starts_with(b"/") || climbs(&name)) {
                 // As in Apache the name may lead to another directory of the site.
+                true if name.starts_with(b"/") => {
+                    // Only a directory has an index.
+                    self.check_directory(exchange, &directory, &directory)?;
+                    let uri = sections::canonical(&name);
+                    let Ok(file) = files::map(exchange, &uri) else {
+                        return Ok(Some(Named::Index(position, uri)));
+                    };
+                    (uri, file)
+                }
                 true => {
                     let uri = sections::canonical(&[&exchange.request.path[..], &name].concat());
                     let file = files::map(exchange, &uri)?;
@@ -329,7 +333,9 @@ impl Index {
                 }
                 Err(error) => {
                     refuse_search(exchange, &file, &error)?;
-                    if self.negotiates && mod_negotiation::has_form(&directory, &name) {
+                    // Elsewhere the options of another directory count.
+                    let below = file.strip_prefix(&directory[..]).filter(|_| self.negotiates);
+                    if below.is_some_and(|name| mod_negotiation::has_form(&directory, name)) {
                         return Ok(Some(Named::Index(position, uri)));
                     }
                 }

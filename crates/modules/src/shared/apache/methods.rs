@@ -2,6 +2,7 @@
 
 use super::variables;
 use crate::apache::apache_core::content::Unforced;
+use crate::apache::apache_core::sections::METHODS;
 use bytes::Bytes;
 use contract::{Body, Budget, Exchange, Step};
 use http::{Method, Status};
@@ -51,8 +52,10 @@ pub(crate) fn answer_for_directory(exchange: &mut Exchange) -> Step {
 fn answer_with(exchange: &mut Exchange, media_type: Bytes) -> Step {
     // The value is text.
     let _ = exchange.response.fields.set("Allow", ALLOWED);
-    if exchange.request.head.method_name() != b"OPTIONS" {
-        return Step::Finish(Status::METHOD_NOT_ALLOWED);
+    let method = exchange.request.head.method_name();
+    if method != b"OPTIONS" {
+        let is_known = METHODS.iter().any(|name| name.as_bytes() == method);
+        return Step::Finish(if is_known { Status::METHOD_NOT_ALLOWED } else { Status(501) });
     }
     // A rule may have set another type.
     let content_type = exchange.response.content_type.take().unwrap_or(media_type);
