@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod prepared;
 pub(crate) mod purge;
 pub(crate) mod survey;
+mod updates;
 mod variables;
 
 use crate::shared::eventually::Eventually;
@@ -26,7 +27,7 @@ use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
 use keys::Named;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::future::poll_fn;
 use std::num::NonZeroI64;
@@ -35,6 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use updates::Updates;
 use upstream::{CacheSettings, Failures, Purge, Store, is_set};
 pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
@@ -155,35 +157,8 @@ pub(crate) struct Cached {
     pub(crate) is_update: bool,
 }
 
-// The allocator has memory of this length at hand, with the two counts of an `Rc` and eight bytes of its own.
+// The allocator has memory of this length at hand, with the two counts of an `Rc` and its eight bytes.
 const _: () = assert!(size_of::<Cached>() <= 128 - 24);
-
-/// The rights to update responses with these keys, on their way from the requests that send them to those that get them
-/// anew; attached to all of these. A page may include several such responses.
-#[derive(Default)]
-struct Updates(RefCell<Vec<(Box<[u8]>, FillRight)>>);
-
-impl Updates {
-    /// Takes the right for a key, if the request is an update.
-    fn take(exchange: &Exchange, text: &[u8]) -> Option<FillRight> {
-        if !exchange.subrequest {
-            return None;
-        }
-        let updates = exchange.attached::<Updates>()?;
-        let mut updates = updates.0.borrow_mut();
-        let at = updates.iter().position(|(other, _)| **other == *text)?;
-        Some(updates.swap_remove(at).1)
-    }
-
-    fn add(exchange: &Exchange, text: &[u8], fill: FillRight) {
-        let updates = exchange.attached::<Updates>().unwrap_or_else(|| {
-            let updates = Rc::<Updates>::default();
-            exchange.attach_shared(Rc::clone(&updates));
-            updates
-        });
-        updates.0.borrow_mut().push((text.into(), fill));
-    }
-}
 
 /// The outcome of waiting for another request.
 pub(crate) struct Waited;
