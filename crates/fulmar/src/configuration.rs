@@ -10,12 +10,12 @@ use std::{fs, io};
 use conf::{Diagnostic, Inputs, Sources, Span};
 use contract::{Config, Kept, Loading, Module, Origin};
 use journal::LogFile;
-use modules::connection::process::{ProcessSettings, Reloading, User};
+use modules::connection::process::{EVENTS, ProcessSettings, Reloading, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
 use net::system_message;
 use server::{Settings, Successor};
-use site::Site;
+use site::{HTTP, Site};
 
 use crate::certificates::Certificates;
 use crate::console::PROGRAM;
@@ -404,6 +404,10 @@ fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Check
         return Err(error);
     }
     let main = loaded.config.view(Config::MAIN);
+    // A reload may read a file that an editor has just emptied: the server would stop listening.
+    if main.get(&HTTP).is_none() && main.get(&EVENTS).is_none() {
+        return Err(Diagnostic::emerg("no \"events\" section in configuration"));
+    }
     let process = modules::connection::process::settings(&main, &mut loaded.loading.notes)?;
     let identity = match &process.user {
         Some(user) if is_superuser() => Some(look_up(user)?),

@@ -50,6 +50,22 @@ fn a_failed_reload_keeps_the_configuration() {
     running.stop();
 }
 
+/// An editor may have emptied the file that it is about to write. Without a server no address would be listened on.
+#[test]
+fn a_reload_of_an_emptied_file_keeps_the_configuration() {
+    let site = Site::new(&server("first"));
+    let running = site.start(Server::Fulmar);
+    for part in ["", "user root;\nworker_processes 1;\n"] {
+        fs::write(site.logs(Server::Fulmar).join("error.log"), "").expect("error log");
+        fs::write(site.prefix().join("fulmar.conf"), part).expect("configuration");
+        running.signal(Signal::HUP);
+        running.wait_for_log("error.log", "no \"events\" section in configuration");
+        assert_eq!(text(&running), "first");
+    }
+    reload(&running, &server("second"), "second");
+    running.stop();
+}
+
 #[test]
 fn a_download_survives_reloads() {
     const SIZE: usize = 48 << 20;
