@@ -288,7 +288,10 @@ impl Running {
     pub fn rewrite(&self, configuration: &str) {
         let text = if self.whole { configuration.to_owned() } else { frame(self.server, configuration) };
         let text = fill(&format!("{}{text}", self.loads), &self.prefix, &self.logs, &self.ports);
-        fs::write(self.prefix.join(conf_name(self.server)), text).expect("configuration");
+        // At once: a server that reads the file meanwhile must not find half of it.
+        let path = self.prefix.join(conf_name(self.server));
+        let whole = path.with_extension("whole");
+        fs::write(&whole, text).and_then(|()| fs::rename(whole, path)).expect("configuration");
     }
 
     /// Path of a file among this server's logs.
