@@ -8,6 +8,8 @@ use tempfile::TempDir;
 use tests::binary::{Server, nginx_has};
 use tests::site::{MTIME, Running, Site};
 
+use crate::caching::Small;
+
 const ALL: &str = "dav_methods PUT DELETE MKCOL COPY MOVE;";
 
 fn site(settings: &str) -> Site {
@@ -259,6 +261,40 @@ fn another_file_system() {
     let inner = fs::metadata(site.root().join("copy/b/f")).unwrap();
     assert_eq!(inner.mtime(), MTIME.cast_signed());
     running.stop();
+}
+
+/// What does not fit on the disk gets 507 and leaves nothing: neither a part of a file nor a temporary name.
+#[test]
+fn a_full_disk() {
+    let long = "x".repeat(200_000);
+    let site = site("client_body_buffer_size 1k;").file("long", long.clone()).file("d/long", long.clone());
+    let disk = site.root().join("disk");
+    let Some(_small) = Small::mount(disk.clone(), "128k") else {
+        eprintln!("not run: file systems cannot be mounted here");
+        return;
+    };
+    let running = site.start(Server::Fulmar);
+    let put = |name: &str, body: &str| {
+        let length = body.len();
+        status(&running, &format!("PUT /disk/{name}\nContent-Length: {length}\n\n{body}"))
+    };
+    assert_eq!((put("a", "kept"), put("a", &long), put("b", &long)), (201, 507, 507));
+    expect(
+        &running,
+        &[
+            ("COPY /long\nDestination: /disk/b", 507),
+            ("MOVE /long\nDestination: /disk/a", 507),
+            ("MOVE /d/\nDestination: /disk/d/", 507),
+        ],
+    );
+    assert_eq!(fs::read_to_string(disk.join("a")).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(site.root().join("long")).unwrap(), long);
+    assert_eq!(fs::read_to_string(site.root().join("d/long")).unwrap(), long);
+    expect(&running, &[("DELETE /disk/d/", 204)]);
+    assert_eq!(names(&disk), ["a"]);
+    assert_eq!(put("b", "room again"), 201);
+    running.stop_alerted();
+    assert!(names(&site.prefix().join("bodies")).is_empty());
 }
 
 #[test]
