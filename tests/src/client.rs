@@ -158,7 +158,7 @@ impl Client {
     pub fn read_some(&mut self, len: usize) -> usize {
         let mut bytes = vec![0; len];
         let _ = self.stream.set_read_timeout(Some(LIMIT));
-        let read = self.stream.read(&mut bytes).unwrap_or(0);
+        let read = read(&mut self.stream, &mut bytes).unwrap_or(0);
         self.buffer.extend_from_slice(&bytes[..read]);
         read
     }
@@ -171,7 +171,7 @@ impl Client {
         }
         let _ = self.stream.set_read_timeout(Some(left));
         let mut bytes = [0; 65536];
-        match self.stream.read(&mut bytes) {
+        match read(&mut self.stream, &mut bytes) {
             Ok(0) => self.ended = true,
             Ok(read) => self.buffer.extend_from_slice(&bytes[..read]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -257,6 +257,17 @@ fn closing(client: &mut Client, responses: &mut Vec<Response>) -> End {
         responses.push(Response { body: client.buffer.clone(), broken, ..Response::default() });
     }
     if closed { End::Closed } else { End::Kept }
+}
+
+/// Reads once. The end of a child may interrupt a read that has a time limit, also where no signal is handled: it arrives
+/// while another thread, which starts a child, has blocked all signals.
+pub fn read(stream: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
 }
 
 /// Path of the request that finds out whether a connection is kept.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::client;
 use crate::tls::{Kind, certificate, server_config};
 use crate::wait;
 
@@ -244,7 +245,7 @@ fn read(stream: &mut dyn Connection) -> Option<Vec<u8>> {
                 return Some(text);
             }
         }
-        match stream.read(&mut buffer) {
+        match client::read(stream, &mut buffer) {
             Ok(count @ 1..) => text.extend_from_slice(&buffer[..count]),
             _ => return None,
         }

@@ -1,9 +1,10 @@
 //! A server behind the server that a test plays itself, byte by byte.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::client::read;
 use crate::wait;
 
 /// Nothing takes longer.
@@ -76,7 +77,7 @@ impl Peer {
         self.received.clear();
         let mut buffer = vec![0; 65536];
         while skipped < wanted {
-            match self.stream.read(&mut buffer) {
+            match read(&mut self.stream, &mut buffer) {
                 Ok(count @ 1..) => skipped += count as u64,
                 _ => break,
             }
@@ -98,7 +99,7 @@ impl Peer {
     pub fn ends(&mut self) -> bool {
         while self.read() > 0 {}
         let mut one = [0];
-        match self.stream.read(&mut one) {
+        match read(&mut self.stream, &mut one) {
             Ok(0) => true,
             Ok(_) => false,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
@@ -112,7 +113,7 @@ impl Peer {
 
     fn read(&mut self) -> usize {
         let mut buffer = [0; 65536];
-        let count = self.stream.read(&mut buffer).unwrap_or(0);
+        let count = read(&mut self.stream, &mut buffer).unwrap_or(0);
         self.received.extend_from_slice(&buffer[..count]);
         count
     }

@@ -1,6 +1,6 @@
 //! Certificates made for a test, and a TLS client that trusts every certificate.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use rustls::{
     SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
 
-use crate::client::{Answer, End};
+use crate::client::{Answer, End, read};
 use crate::request;
 use crate::response;
 
@@ -371,7 +371,7 @@ fn spoken(connection: &ClientConnection, answer: Answer, said_goodbye: bool) -> 
 /// Reads once; tells of the end, and whether it was announced.
 fn receive(stream: &mut StreamOwned<ClientConnection, TcpStream>, received: &mut Vec<u8>) -> Option<bool> {
     let mut bytes = [0; 65536];
-    match stream.read(&mut bytes) {
+    match read(stream, &mut bytes) {
         Ok(0) => Some(true),
         Ok(count) => {
             received.extend_from_slice(&bytes[..count]);

@@ -298,7 +298,7 @@ fn until<T>(
         if let Some(found) = look(input) {
             return Some(found);
         }
-        match stream.read(&mut buffer) {
+        match tests::client::read(stream, &mut buffer) {
             Ok(count @ 1..) => input.extend_from_slice(&buffer[..count]),
             _ => return None,
         }

@@ -3,6 +3,7 @@
 use super::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use tests::client::read;
 use tests::wait;
 
 pub(crate) const DATA: u8 = 0;
@@ -163,7 +164,7 @@ impl<S: Read + Write> Raw<S> {
                 return Some(next);
             }
             let mut buffer = [0; 65536];
-            match self.stream.read(&mut buffer) {
+            match read(&mut self.stream, &mut buffer) {
                 Ok(count @ 1..) => self.input.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("nothing comes"),
                 _ => return None,

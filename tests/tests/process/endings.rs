@@ -1,11 +1,12 @@
 //! How connections end: nothing that was answered is lost, and the log says how much was sent.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
 use tests::binary::{Server, have_nginx};
+use tests::client;
 use tests::crowd::slow_reader;
 use tests::site::{Running, Site};
 use tests::wait;
@@ -48,7 +49,7 @@ fn narrow(address: SocketAddr) -> TcpStream {
 fn read(stream: &mut TcpStream, wanted: usize) -> usize {
     let (mut buffer, mut count) = (vec![0; 16 << 10], 0);
     while count < wanted {
-        match stream.read(&mut buffer) {
+        match client::read(stream, &mut buffer) {
             Ok(more @ 1..) => count += more,
             end => panic!("{end:?} after {count} bytes"),
         }
@@ -60,7 +61,7 @@ fn read(stream: &mut TcpStream, wanted: usize) -> usize {
 fn read_to_end(stream: &mut TcpStream) -> (usize, bool) {
     let (mut buffer, mut count) = (vec![0; 16 << 10], 0);
     loop {
-        match stream.read(&mut buffer) {
+        match client::read(stream, &mut buffer) {
             Ok(0) => return (count, true),
             Ok(more) => count += more,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return (count, false),
