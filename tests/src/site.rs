@@ -476,7 +476,7 @@ fn choose_ports(text: &str) -> BTreeMap<usize, u16> {
     static GIVEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
     let mut given = GIVEN.get_or_init(Mutex::default).lock().expect("ports");
     let mut ports = BTreeMap::new();
-    for n in (0..10).filter(|&n| text.contains(&mark(n))) {
+    for n in (0..16).filter(|&n| text.contains(&mark(n))) {
         let port = loop {
             let port = free_port().expect("a free port");
             // Five digits each, so that lengths do not depend on the port.

@@ -52,6 +52,7 @@ mod setup;
 mod status;
 mod sticky;
 mod stock;
+mod stream;
 mod throttling;
 mod tls;
 mod uploads;

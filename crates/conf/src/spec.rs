@@ -40,6 +40,8 @@ impl Contexts {
     pub const MAIL: Contexts = Contexts(1 << 12);
     /// `server {}` within `mail`.
     pub const MAIL_SERVER: Contexts = Contexts(1 << 13);
+    /// `stream {}` and the servers in it.
+    pub const ALL_STREAM: Contexts = Contexts::STREAM.or(Contexts::STREAM_SERVER);
     /// A `.htaccess` file.
     pub const HTACCESS: Contexts = Contexts(1 << 14);
     /// Everywhere.
@@ -73,6 +75,12 @@ impl Contexts {
     #[must_use]
     pub const fn and(self, other: Contexts) -> Contexts {
         Contexts(self.0 & other.0)
+    }
+
+    /// The places of this set that the other one does not have.
+    #[must_use]
+    pub const fn without(self, other: Contexts) -> Contexts {
+        Contexts(self.0 & !other.0)
     }
 
     /// Whether every place of `other` is in this set.

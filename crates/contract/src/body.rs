@@ -30,8 +30,14 @@ pub struct Tunnel {
     pub far: Box<dyn Duplex>,
     /// What the upstream server sent after its head.
     pub first: Bytes,
+    /// What the upstream server gets before the client's bytes.
+    pub before: Bytes,
     /// How long both sides may be silent.
     pub idle: Duration,
+    /// Whether one side may still send after the other has ended.
+    pub half_close: bool,
+    /// How many bytes a second go to the upstream server, and to the client; 0 is any number.
+    pub rates: (u64, u64),
 }
 
 /// A connection that is read and written, on the event loop of its thread.
@@ -41,6 +47,9 @@ pub trait Duplex {
 
     /// Writes a part of the bytes and returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Tells the server that nothing more is written.
+    fn end_writing(&mut self) {}
 }
 
 /// A part of the content.

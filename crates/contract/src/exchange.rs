@@ -1,7 +1,7 @@
 //! One request and its response, on their way through the server.
 
 use crate::{
-    Budget, Connection, Definition, Event, FileIdentity, Overlaid, Scope, VariableId, VariableTable,
+    Budget, Connection, Definition, Event, FileIdentity, Overlaid, Peer, Scope, VariableId, VariableTable,
 };
 use bytes::Bytes;
 use conf::value::Captures;
@@ -537,9 +537,15 @@ impl Exchange {
     /// The scope's error log with what nginx tells of the request, for work that goes on without it.
     pub fn request_log(&self) -> RequestLog {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut about =
-            vec![("client", self.connection.peer.address().to_string()), ("server", text(&self.server_name))];
-        if !self.request.head.line().is_empty() {
+        let has_line = !self.request.head.line().is_empty();
+        // Without a request line and a name, the address tells most about the server.
+        let server = match (&self.connection.local, self.server_name.is_empty() && !has_line) {
+            (Peer::Inet(local), true) => local.to_string(),
+            (Peer::Unix(Some(path)), true) => format!("unix:{}", text(path)),
+            _ => text(&self.server_name),
+        };
+        let mut about = vec![("client", self.connection.peer.address()), ("server", server)];
+        if has_line {
             about.push(("request", text(self.request.head.line())));
         }
         if self.subrequest {

@@ -2,7 +2,7 @@
 
 use crate::{LocationName, Origin, Regex, Template, Variables};
 use conf::value::{Pattern, ValueError, template};
-use conf::{Diagnostic, Span, Word};
+use conf::{Contexts, Diagnostic, Span, Word};
 use journal::LogFiles;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,8 @@ pub struct Loading {
     pub conf_prefix: PathBuf,
     /// The variables that exist or were named.
     pub variables: Variables,
+    /// The same of the part that is not being read: of `stream`, but of `http` while `stream` is read.
+    pub other_variables: Variables,
     /// The log files that the configuration writes to.
     pub logs: LogFiles,
     /// The location whose block is being read.
@@ -69,6 +71,7 @@ impl Loading {
             prefix: prefix.to_path_buf(),
             conf_prefix: conf_prefix.to_path_buf(),
             variables: Variables::new(),
+            other_variables: Variables::within(Contexts::STREAM),
             logs: LogFiles::default(),
             location: None,
             directory: None,
@@ -82,6 +85,11 @@ impl Loading {
             memory_bytes: (0, usize::MAX),
             patterns: Default::default(),
         }
+    }
+
+    /// Goes on with the variables of the other part: enters or leaves `stream`.
+    pub fn swap_variables(&mut self) {
+        std::mem::swap(&mut self.variables, &mut self.other_variables);
     }
 
     /// Counts memory that a value takes.

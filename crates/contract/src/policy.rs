@@ -69,6 +69,7 @@ pub struct Policy {
 #[expect(missing_docs, reason = "each field is the directive of that name")]
 pub struct HeadPolicy {
     pub client_header_timeout: Duration,
+    pub proxy_protocol_timeout: Option<Duration>,
     pub client_header_buffer_size: usize,
     pub large_client_header_buffers: (usize, usize),
     pub max_headers: usize,
@@ -267,6 +268,7 @@ impl Default for HeadPolicy {
     fn default() -> HeadPolicy {
         HeadPolicy {
             client_header_timeout: MINUTE,
+            proxy_protocol_timeout: None,
             client_header_buffer_size: 1024,
             large_client_header_buffers: (4, 8 * 1024),
             max_headers: 1000,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// `server_name NAME …`
 pub static SERVER_NAME: Directive<Vec<ServerName>> = Directive::new("server_name", parse_server_name)
-    .within(Contexts::SERVER)
+    .within(Contexts::SERVER.or(Contexts::STREAM_SERVER))
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
     .default("\"\"")

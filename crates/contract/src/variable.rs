@@ -2,7 +2,7 @@
 
 use crate::Exchange;
 use conf::catalogue::{self, Absent};
-use conf::{Diagnostic, Span};
+use conf::{Contexts, Diagnostic, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,17 +19,39 @@ pub struct Variable {
     pub family: bool,
     /// Computes the value.
     pub get: Getter,
+    /// Where it is known: in `http`, in `stream`, or in both.
+    contexts: Contexts,
 }
 
 impl Variable {
-    /// A variable of this name.
+    /// A variable of this name, of requests.
     pub const fn new(name: &'static str, get: Getter) -> Variable {
-        Variable { name, family: false, get }
+        Variable { name, family: false, get, contexts: Contexts::HTTP }
     }
 
     /// All variables whose names start so.
     pub const fn family(name: &'static str, get: Getter) -> Variable {
-        Variable { name, family: true, get }
+        Variable { name, family: true, get, contexts: Contexts::HTTP }
+    }
+
+    /// The same, for requests and for connections of `stream`.
+    #[must_use]
+    pub const fn everywhere(mut self) -> Variable {
+        self.contexts = Contexts::HTTP.or(Contexts::STREAM);
+        self
+    }
+
+    /// The same, for connections of `stream` only.
+    #[must_use]
+    pub const fn of_stream(mut self) -> Variable {
+        self.contexts = Contexts::STREAM;
+        self
+    }
+
+    /// Whether directives in this context may use it.
+    pub fn is_known_in(&self, context: Contexts) -> bool {
+        let is_stream = context.intersects(Contexts::ALL_STREAM.or(Contexts::STREAM_UPSTREAM));
+        self.contexts.contains(if is_stream { Contexts::STREAM } else { Contexts::HTTP })
     }
 }
 
@@ -61,6 +83,8 @@ pub struct VariableId(pub(crate) u32);
 
 /// The variables while a configuration is read.
 pub struct Variables {
+    /// What they are for: requests, or connections of `stream`. The two know nothing of each other.
+    context: Contexts,
     entries: Vec<Entry>,
     by_name: HashMap<Box<str>, VariableId>,
 }
@@ -78,9 +102,14 @@ pub struct VariableTable {
 }
 
 impl Variables {
-    /// No variables.
+    /// No variables of requests.
     pub fn new() -> Variables {
-        Variables { entries: Vec::new(), by_name: HashMap::new() }
+        Variables::within(Contexts::HTTP)
+    }
+
+    /// No variables in this context.
+    pub(crate) fn within(context: Contexts) -> Variables {
+        Variables { context, entries: Vec::new(), by_name: HashMap::new() }
     }
 
     /// The index of a variable that is used here, defined or not. Names know no case.
@@ -114,8 +143,12 @@ impl Variables {
 
     /// The refusals of variables that nothing defines and whose feature is not built, in the order of their first uses.
     pub fn refusals(&self, known: &[Variable]) -> Vec<Diagnostic> {
+        if self.context != Contexts::HTTP {
+            return Vec::new();
+        }
+        let known = self.known(known);
         let refusal = |entry: &Entry| {
-            let is_free = entry.definition.is_none() && find_known(known, &entry.name).is_none();
+            let is_free = entry.definition.is_none() && find_known(&known, &entry.name).is_none();
             let feature = is_free.then(|| catalogue::variable(&entry.name)).flatten()?;
             Some(placed(feature.diagnostic(&entry.name)?, entry))
         };
@@ -124,13 +157,19 @@ impl Variables {
 
     /// Binds what is not defined to the variables of the modules, and reports unknown names.
     pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
+        let (context, known) = (self.context, self.known(known));
         let bind = |entry: Entry| match entry.definition {
             Some(definition) => Ok(definition),
-            None => find(known, &entry.name).map_err(|error| placed(error, &entry)),
+            None => find((&known, context), &entry.name).map_err(|error| placed(error, &entry)),
         };
         let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
         Ok(VariableTable { names, definitions })
+    }
+
+    /// Those of the modules that are known in this context.
+    fn known(&self, all: &[Variable]) -> Vec<Variable> {
+        all.iter().filter(|variable| variable.is_known_in(self.context)).copied().collect()
     }
 }
 
@@ -176,11 +215,14 @@ fn placed(error: Diagnostic, entry: &Entry) -> Diagnostic {
 
 /// The definition of a variable that no directive defines. What belongs to a feature that is not built
 /// stands for what it would without that feature.
-fn find(known: &[Variable], name: &str) -> Result<Definition, Diagnostic> {
+fn find((known, context): (&[Variable], Contexts), name: &str) -> Result<Definition, Diagnostic> {
     if let Some(definition) = find_known(known, name) {
         return Ok(definition);
     }
     let unknown = || Diagnostic::emerg(format!("unknown \"{name}\" variable"));
+    if context != Contexts::HTTP {
+        return Err(unknown());
+    }
     let feature = catalogue::variable(name).ok_or_else(unknown)?;
     match feature.absent {
         Absent::Empty => Ok(Definition::Get(|_, _, _| false, Box::default())),

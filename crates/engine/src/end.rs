@@ -120,6 +120,9 @@ pub trait End: BodyReader {
         false
     }
 
+    /// Tells the client of a tunnel that nothing more is sent, while it may still send.
+    fn end_writing(&mut self) {}
+
     /// Whether the request is only explained: then nothing is waited for, and no other server is asked.
     fn explains(&self) -> bool {
         false

@@ -438,8 +438,14 @@ impl Duplex for Far {
 /// A request that has become a tunnel to this end.
 fn tunnel(far: &Far) -> Request {
     let mut request = request("location / { }");
-    let tunnel =
-        Tunnel { far: Box::new(far.clone()), first: Bytes::from("first "), idle: Duration::from_secs(1) };
+    let tunnel = Tunnel {
+        far: Box::new(far.clone()),
+        first: Bytes::from("first "),
+        before: Bytes::new(),
+        idle: Duration::from_secs(1),
+        half_close: false,
+        rates: (0, 0),
+    };
     request.start(Progress::Respond(Body::Tunnel(Box::new(tunnel))));
     request
 }

@@ -7,9 +7,9 @@ use contract::{Duplex, Piece, Tunnel};
 use journal::clock::Time;
 use std::io;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::memory::Held;
-use wire::{Buffer, Timer, with_room};
+use wire::{Buffer, Throttle, Timer, with_room};
 
 /// A tunnel between the client and another server.
 pub(super) struct Tunnelling {
@@ -20,6 +20,8 @@ pub(super) struct Tunnelling {
     down: Way,
     /// How long both may be silent.
     idle: Duration,
+    /// Whether one side may still send after the other has ended.
+    half_close: bool,
     /// When bytes were moved last, in milliseconds of uptime.
     moved_ms: u64,
     held: Held,
@@ -32,6 +34,10 @@ struct Way {
     rest: Buffer,
     /// Whether the sender sends no more.
     is_ended: bool,
+    /// Whether the receiver knows that.
+    is_told: bool,
+    /// How fast more is read, if that is limited.
+    throttle: Option<Box<Throttle>>,
 }
 
 /// The tunnel is over.
@@ -44,6 +50,10 @@ impl From<io::Error> for Over {
 }
 
 impl Way {
+    fn new(rate: u64) -> Way {
+        Way { throttle: Throttle::new(rate, 0, Instant::now()).map(Box::new), ..Way::default() }
+    }
+
     /// Moves what is left, or else what can be read now, which is written from where it was read. Returns whether bytes were
     /// moved or the sender has ended.
     #[inline]
@@ -63,7 +73,17 @@ impl Way {
         if self.is_ended {
             return Ok(false);
         }
-        let Poll::Ready(count) = read(cx, room)? else { return Ok(false) };
+        let most = match &mut self.throttle {
+            None => room.len(),
+            Some(throttle) => match throttle.poll_allowance(cx) {
+                Poll::Ready(allowance) => allowance.min(room.len()),
+                Poll::Pending => return Ok(false),
+            },
+        };
+        let Poll::Ready(count) = read(cx, &mut room[..most])? else { return Ok(false) };
+        if let Some(throttle) = &mut self.throttle {
+            throttle.moved(count as u64, Instant::now());
+        }
         if count == 0 {
             self.is_ended = true;
             return Ok(true);
@@ -83,19 +103,28 @@ impl Way {
     fn is_over(&self) -> bool {
         self.is_ended && self.rest.is_empty()
     }
+
+    /// Whether the receiver has to learn now that nothing more comes.
+    fn is_to_tell(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_told, true)
+    }
 }
 
 impl Tunnelling {
     pub(super) fn new(tunnel: Tunnel, flow: &mut Flow, end: &mut dyn End) -> Tunnelling {
-        let Tunnel { far, first, idle } = tunnel;
+        let Tunnel { far, first, before, idle, half_close, rates } = tunnel;
         if !first.is_empty() {
             end.give(&mut flow.exchange, Piece::Bytes(first));
         }
         if let Some(timer) = end.timer() {
             timer.set(idle);
         }
-        let (up, down) = (Way::default(), Way::default());
-        Tunnelling { far, up, down, idle, moved_ms: Time::now().uptime_ms, held: Held::default() }
+        let (mut up, down) = (Way::new(rates.0), Way::new(rates.1));
+        if !before.is_empty() {
+            up.rest.append(|rest| rest.extend_from_slice(&before));
+        }
+        let moved_ms = Time::now().uptime_ms;
+        Tunnelling { far, up, down, idle, half_close, moved_ms, held: Held::default() }
     }
 
     /// Moves what can be moved; ready at the end.
@@ -141,7 +170,7 @@ impl Tunnelling {
         end: &mut E,
         room: &mut [u8],
     ) -> Result<bool, Over> {
-        let Tunnelling { far, up, .. } = self;
+        let Tunnelling { far, up, down, half_close, .. } = self;
         let exchange = &mut flow.exchange;
         let mut moved = false;
         while up.pass(
@@ -152,7 +181,14 @@ impl Tunnelling {
         )? {
             moved = true;
         }
-        if up.is_over() && !end.receives_after_its_end() { Err(Over) } else { Ok(moved) }
+        if !up.is_over() {
+            return Ok(moved);
+        }
+        if *half_close && up.is_to_tell() {
+            far.end_writing();
+        }
+        let goes_on = end.receives_after_its_end() || (*half_close && !down.is_over());
+        if goes_on { Ok(moved) } else { Err(Over) }
     }
 
     /// Moves what comes from the upstream server. Returns whether anything came, or the client took more.
@@ -163,7 +199,7 @@ impl Tunnelling {
         end: &mut E,
         room: &mut [u8],
     ) -> Result<bool, Over> {
-        let Tunnelling { far, down, .. } = self;
+        let Tunnelling { far, up, down, half_close, .. } = self;
         let exchange = &mut flow.exchange;
         let mut moved = false;
         loop {
@@ -176,7 +212,11 @@ impl Tunnelling {
                 }
             }
             if down.is_over() {
-                return if is_sent { Err(Over) } else { Ok(moved) };
+                if is_sent && *half_close && down.is_to_tell() {
+                    end.end_writing();
+                }
+                let goes_on = !is_sent || (*half_close && !up.is_over());
+                return if goes_on { Ok(moved) } else { Err(Over) };
             }
             if !is_sent && !end.has_room() {
                 return Ok(moved);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use conf::Contexts;
 use contract::Module;
 
 use crate::paths;
@@ -77,7 +78,7 @@ const fn part(option: &'static str, directive: &'static str) -> Part {
 }
 
 /// The parts that nginx has unless they are left out.
-const DEFAULT: [Part; 35] = [
+const DEFAULT: [Part; 48] = [
     part("http_charset_module", "charset"),
     part("http_gzip_module", "gzip"),
     part("http_ssi_module", "ssi"),
@@ -113,10 +114,26 @@ const DEFAULT: [Part; 35] = [
     part("http-cache", "proxy_cache"),
     part("mail_pop3_module", "pop3_auth"),
     part("mail_imap_module", "imap_auth"),
+    part("stream_limit_conn_module", "limit_conn"),
+    part("stream_access_module", "allow"),
+    part("stream_geo_module", "geo"),
+    part("stream_map_module", "map"),
+    part("stream_split_clients_module", "split_clients"),
+    part("stream_return_module", "return"),
+    part("stream_pass_module", "pass"),
+    part("stream_set_module", "set"),
+    part("stream_upstream_hash_module", "hash"),
+    part("stream_upstream_least_conn_module", "least_conn"),
+    part("stream_upstream_least_time_module", "least_time"),
+    part("stream_upstream_random_module", "random"),
+    part("stream_upstream_zone_module", "zone"),
 ];
 
+/// The levels of `stream`.
+const IN_STREAM: Contexts = Contexts::ALL_STREAM.or(Contexts::STREAM_UPSTREAM);
+
 /// The parts that nginx has only where they were asked for.
-const OPTIONAL: [Part; 17] = [
+const OPTIONAL: [Part; 20] = [
     part("http_ssl_module", "ssl_certificate"),
     part("http_v2_module", "http2"),
     part("http_v3_module", "http3"),
@@ -134,15 +151,24 @@ const OPTIONAL: [Part; 17] = [
     part("http_slice_module", "slice"),
     part("http_stub_status_module", "stub_status"),
     part("stream", "stream"),
+    part("stream_ssl_module", "ssl_certificate"),
+    part("stream_realip_module", "set_real_ip_from"),
+    part("stream_ssl_preread_module", "ssl_preread"),
 ];
 
 /// The defaults of paths, then what is there beyond nginx's defaults, then what is missing from them. Test
 /// suites and roles read this, so it names nothing else.
 fn configure_arguments(modules: &[&Module]) -> String {
     let own = site::STRUCTURE.iter().chain(modules.iter().flat_map(|module| module.directives));
-    let names: HashSet<&str> = own.map(|directive| directive.info().name).collect();
-    let with = OPTIONAL.iter().filter(|part| names.contains(part.directive));
-    let without = DEFAULT.iter().filter(|part| !names.contains(part.directive));
+    let names: HashSet<&str> = own.clone().map(|directive| directive.info().name).collect();
+    let in_stream = own.clone().filter(|directive| directive.info().contexts.intersects(IN_STREAM));
+    let in_stream: HashSet<&str> = in_stream.map(|directive| directive.info().name).collect();
+    let is_there = |part: &&Part| match part.option.starts_with("stream_") {
+        true => in_stream.contains(part.directive),
+        false => names.contains(part.directive),
+    };
+    let with = OPTIONAL.iter().filter(is_there);
+    let without = DEFAULT.iter().filter(|part| !is_there(part));
     let paths = [
         ("prefix", paths::PREFIX),
         ("conf-path", paths::CONF),

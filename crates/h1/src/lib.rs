@@ -36,7 +36,9 @@ pub use encode::{
 pub use error::HeadError;
 pub use fuzz::parse_all;
 pub use limits::HeadLimits;
-pub use proxy_protocol::{PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value};
+pub use proxy_protocol::{
+    PassedConnection, ProxyHeader, ProxyHeaderError, append_proxy_header, parse_proxy_header, proxy_value,
+};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
     ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, announced_length,

@@ -173,6 +173,19 @@ fn with_ports(client: IpAddr, server: IpAddr, rest: &[u8]) -> Option<PassedConne
     })
 }
 
+/// Appends a header (version 1) about a connection from a client to a server; without addresses one that tells of none.
+pub fn append_proxy_header(addresses: Option<(SocketAddr, SocketAddr)>, out: &mut Vec<u8>) {
+    let header = match addresses {
+        Some((client, server)) => {
+            let family = if client.is_ipv4() { 4 } else { 6 };
+            let (from, to) = (client.port(), server.port());
+            format!("PROXY TCP{family} {} {} {from} {to}\r\n", client.ip(), server.ip())
+        }
+        None => "PROXY UNKNOWN\r\n".to_owned(),
+    };
+    out.extend_from_slice(header.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::{

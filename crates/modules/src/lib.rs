@@ -126,6 +126,13 @@ pub mod rewriting {
     pub mod set_misc;
 }
 
+/// Connections that are not HTTP.
+pub mod stream {
+    pub mod stream_core;
+    pub mod stream_proxy;
+    pub mod stream_return;
+}
+
 /// What happens to a response on its way out.
 pub mod transform {
     pub mod addition;
@@ -308,6 +315,10 @@ pub static ALL: &[&Module] = &[
     &transform::coding::MODULE,
     &transform::range::MODULE,
     &files::aio::MODULE,
+    // Connections of `stream`.
+    &stream::stream_core::MODULE,
+    &stream::stream_proxy::MODULE,
+    &stream::stream_return::MODULE,
     // Pages about the server, and the log.
     &logging::stub_status::MODULE,
     &logging::fulmar_status::MODULE,

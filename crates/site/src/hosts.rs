@@ -39,6 +39,11 @@ impl Hosts {
         self.protocols.has(Protocols::SSL)
     }
 
+    /// Whether connections are passed on as they are (`stream`).
+    pub fn is_stream(&self) -> bool {
+        self.protocols.has(Protocols::STREAM)
+    }
+
     /// The server for requests that no name matches.
     pub fn default_server(&self) -> &Arc<Server> {
         &self.default
@@ -72,6 +77,9 @@ impl Hosts {
         named: Option<&Arc<Server>>,
         (other, other_named): (&Hosts, Option<&Arc<Server>>),
     ) -> bool {
+        if self.is_stream() != other.is_stream() {
+            return false;
+        }
         match (self.is_encrypted(), other.is_encrypted()) {
             (false, false) => true,
             (true, true) => match (self.encryption(named).policy(), other.encryption(other_named).policy()) {

@@ -3,7 +3,7 @@
 use crate::protocols::Protocols;
 use conf::catalogue::judge_parameter;
 use conf::value::{self, Host};
-use conf::{Diagnostic, Span, Word};
+use conf::{Contexts, Diagnostic, Span, Word};
 use contract::{Args, Loading};
 use net::{KeepAlive, ListenOptions, SocketAddress};
 use std::net::IpAddr;
@@ -41,13 +41,25 @@ impl ListenSpec {
 
 pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<ListenSpec, Diagnostic> {
     let word = args.word(0)?;
+    let is_stream = args.context == Contexts::STREAM_SERVER;
     let mut addresses = addresses(args, word, loading)?;
     let mut options = ListenOptions::default();
-    let (mut default_server, mut has_options, mut protocols) = (false, false, Protocols::NONE);
+    let (mut default_server, mut has_options) = (false, false);
+    let mut protocols = if is_stream { Protocols::STREAM } else { Protocols::NONE };
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
             (b"bind", None) => has_options = true,
+            (b"http2" | b"quic", _) if is_stream => return Err(args.invalid(word)),
+            (b"udp" | b"ssl", None) if is_stream => {
+                let (why, hint) = match word.is("udp") {
+                    true => ("datagrams are not passed on", "let another program pass on datagrams"),
+                    false => ("connections would not be decrypted", "let an http server end the encryption"),
+                };
+                let message =
+                    format!("parameter \"{word}\" of \"listen\" in \"stream\" is not built yet ({why})");
+                loading.refuse(Diagnostic::emerg(message).at(args.node.span).under(word.span).hint(hint))?;
+            }
             (name, None) if let Some(protocol) = Protocols::of_parameter(name) => {
                 protocols = protocols.or(protocol);
                 if protocol == Protocols::HTTP2 {
@@ -81,7 +93,11 @@ fn addresses(args: &Args<'_>, word: &Word, loading: &Loading) -> Result<Vec<Sock
         let message = format!("{message} in \"{word}\" of the \"listen\" directive");
         Diagnostic::emerg(message).at(args.node.span).under(word.span)
     };
-    let address = args.value(0, |word| value::listen(word, 80))?;
+    let is_stream = args.context == Contexts::STREAM_SERVER;
+    let address = args.value(0, |word| value::listen(word, if is_stream { 0 } else { 80 }))?;
+    if is_stream && address.port == 0 && !matches!(address.host, Host::Unix(_)) {
+        return Err(complain("no port"));
+    }
     match &address.host {
         Host::Ip(_) => Ok(address.socket_addrs().map(SocketAddress::Inet).collect()),
         Host::Unix(path) => {

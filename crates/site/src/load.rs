@@ -162,7 +162,15 @@ impl Reader {
         let value = directive.parse(&Args { node, context, opened }, &mut self.loading)?;
         self.config.store(section, directive, value, node.span)?;
         if let (Some(opened), Some(inner), Some(nodes)) = (opened, inner, &node.block) {
-            self.block(nodes, opened, inner)?;
+            let is_stream = inner == Contexts::STREAM;
+            if is_stream {
+                self.loading.swap_variables();
+            }
+            let read = self.block(nodes, opened, inner);
+            if is_stream {
+                self.loading.swap_variables();
+            }
+            read?;
         }
         self.loading.location = outer_location;
         Ok(())
@@ -203,7 +211,7 @@ impl Reader {
             self.config.store(section, &UNBUILT, Box::new(Unbuilt { directive: name.clone() }), node.span)?;
         }
         match &node.block {
-            Some(nodes) if name == "upstream" => {
+            Some(nodes) if name == "upstream" && context == Contexts::HTTP => {
                 nodes.iter().try_for_each(|inner| self.not_ours(inner, section, Contexts::UPSTREAM))
             }
             _ => Ok(()),
@@ -255,11 +263,14 @@ fn in_catalogue(node: &Node, context: Contexts) -> bool {
     node.name.as_str().is_some_and(|name| catalogue::entry(name, context).is_some())
 }
 
-/// The context inside a block: an `if` is another thing in a server than in a location.
+/// The context inside a block: an `if` is another thing in a server than in a location, and a `server` in `stream` than
+/// in `http`.
 fn inner_context(opens: Contexts, around: Contexts) -> Contexts {
-    match (opens.contains(Contexts::SERVER_IF), around == Contexts::SERVER) {
-        (true, true) => Contexts::SERVER_IF,
-        (true, false) => Contexts::LOCATION_IF,
-        (false, _) => opens,
+    const IN_STREAM: Contexts = Contexts::STREAM_SERVER.or(Contexts::STREAM_UPSTREAM);
+    match around {
+        Contexts::SERVER if opens.contains(Contexts::SERVER_IF) => Contexts::SERVER_IF,
+        _ if opens.contains(Contexts::SERVER_IF) => Contexts::LOCATION_IF,
+        Contexts::STREAM => opens.and(IN_STREAM),
+        _ => opens.without(IN_STREAM),
     }
 }

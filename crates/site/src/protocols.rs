@@ -15,6 +15,9 @@ impl Protocols {
     /// Clients may speak HTTP/2 (`http2`).
     pub const HTTP2: Protocols = Protocols(1 << 2);
 
+    /// Connections are passed on as they are (`stream`).
+    pub const STREAM: Protocols = Protocols(1 << 3);
+
     const PARAMETERS: [(&[u8], Protocols); 3] =
         [(b"ssl", Protocols::SSL), (b"proxy_protocol", Protocols::PROXY), (b"http2", Protocols::HTTP2)];
 

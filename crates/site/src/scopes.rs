@@ -44,6 +44,12 @@ impl<'a> Scopes<'a> {
             }
         }
         for module in self.modules {
+            // A level of `stream` knows only the features that have directives there.
+            if view.context().intersects(Contexts::ALL_STREAM)
+                && !has_directives(module, Contexts::ALL_STREAM)
+            {
+                continue;
+            }
             if let Some(compile) = module.compile {
                 builder.feature = module.name;
                 compile(&view, &mut builder)?;
@@ -77,4 +83,9 @@ impl<'a> Scopes<'a> {
             prefix: PathBuf::from(self.prefix),
         })
     }
+}
+
+/// Whether a feature has directives in any of these contexts.
+fn has_directives(module: &Module, contexts: Contexts) -> bool {
+    module.directives.iter().any(|directive| directive.info().contexts.intersects(contexts))
 }

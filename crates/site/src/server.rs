@@ -21,7 +21,7 @@ pub struct Server {
     pub scope: Arc<Scope>,
     /// Whether anything in it opens tunnels, so that CONNECT is a method that it knows.
     pub opens_tunnels: bool,
-    /// Its locations.
+    /// Its locations; none in `stream`.
     pub locations: Locations,
     /// Its locations whose names begin with `@`.
     pub named: HashMap<Box<[u8]>, Arc<Location>>,

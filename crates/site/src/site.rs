@@ -11,7 +11,7 @@ use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
 use crate::protocols::Protocols;
 use crate::scopes::Scopes;
 use crate::server::Server;
-use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
+use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, STREAM};
 use conf::value::NameError;
 use conf::{Diagnostic, Span};
 use contract::{
@@ -35,6 +35,8 @@ pub struct Site {
     pub logs: LogFiles,
     /// The variables that the configuration uses.
     pub variables: Arc<VariableTable>,
+    /// The same of `stream`.
+    pub stream_variables: Arc<VariableTable>,
     /// State that the configuration after this one shares, where it defines the same.
     pub kept: Kept,
     /// What it runs besides requests, each once.
@@ -130,6 +132,7 @@ impl Site {
     pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
         let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
+        let stream_variables = std::mem::take(&mut loaded.loading.other_variables).finish(&known)?;
         let base = Arc::new(Base {
             config: Arc::clone(&loaded.config),
             modules: modules.into(),
@@ -159,17 +162,8 @@ impl Site {
             served: RefCell::default(),
             opens_tunnels: Cell::default(),
         };
-        let main = loaded.config.view(Config::MAIN);
-        let http = main.written(&HTTP);
         let main_scope = compiler.scopes.scope(Config::MAIN, None)?;
-        let mut addresses = Addresses::default();
-        if let Some(http) = http {
-            // An error in `http` itself is reported also where no server inherits it.
-            compiler.scopes.scope(*http.value, None)?;
-            for server in loaded.config.view(*http.value).here(&SERVER) {
-                compiler.server(*server.value, server.span, &mut addresses)?;
-            }
-        }
+        let addresses = compiler.all_servers()?;
         let notes = compiler.notes.take();
         let services = compiler.scopes.services.take().into();
         let watched = compiler.watched.take().into_iter().collect();
@@ -181,11 +175,12 @@ impl Site {
         let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
-        let variables = Arc::new(variables);
+        let (variables, stream_variables) = (Arc::new(variables), Arc::new(stream_variables));
         Ok(Site {
             listens,
             logs,
             variables,
+            stream_variables,
             kept,
             services,
             watched,
@@ -215,14 +210,28 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
+    /// Compiles the servers of `http` and of `stream`.
+    fn all_servers(&self) -> Result<Addresses, Diagnostic> {
+        let main = self.scopes.config.view(Config::MAIN);
+        let mut addresses = Addresses::default();
+        if let Some(http) = main.get(&HTTP) {
+            // An error in `http` itself is reported also where no server inherits it.
+            self.scopes.scope(*http, None)?;
+            for server in main.at(*http).here(&SERVER) {
+                self.server(*server.value, server.span, &mut addresses)?;
+            }
+        }
+        if let Some(stream) = main.get(&STREAM) {
+            self.scopes.scope(*stream, None)?;
+            for server in main.at(*stream).here(&SERVER) {
+                self.stream_server(*server.value, server.span, &mut addresses)?;
+            }
+        }
+        Ok(addresses)
+    }
+
     fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
         let view = self.scopes.config.view(section);
-        let written = view.here(&SERVER_NAME);
-        let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
-        if names.is_empty() {
-            // It answers to requests that name no host.
-            names.push(ServerName::Text(Box::default()));
-        }
         let specs = self.location_specs(section)?;
         let mut named = HashMap::new();
         let mut locations = Vec::new();
@@ -234,12 +243,58 @@ impl Compiler<'_> {
                 locations.push((spec.regex.clone(), location));
             }
         }
+        let locations = Locations::new(locations, &mut self.sets.borrow_mut());
+        let server = self.compiled(section, span, (locations, named))?;
+        let written = view.here(&LISTEN);
+        let listens: Vec<ListenSpec> = if written.is_empty() {
+            vec![ListenSpec::fallback(self.default_port, span)]
+        } else {
+            written.iter().map(|written| written.value.clone()).collect()
+        };
+        addresses.add(&listens, &server)
+    }
+
+    /// A server of `stream`, which has no locations.
+    fn stream_server(
+        &self,
+        section: SectionId,
+        span: Span,
+        addresses: &mut Addresses,
+    ) -> Result<(), Diagnostic> {
+        let locations = (Locations::new(Vec::new(), &mut self.sets.borrow_mut()), HashMap::new());
+        let server = self.compiled(section, span, locations)?;
+        if server.scope.handlers(Phase::Content).is_empty() {
+            return Err(Diagnostic::emerg("no handler for server")
+                .at(span)
+                .hint("write proxy_pass or return"));
+        }
+        let written = self.scopes.config.view(section).here(&LISTEN);
+        let listens: Vec<ListenSpec> = written.iter().map(|written| written.value.clone()).collect();
+        if listens.is_empty() {
+            return Err(Diagnostic::emerg("no \"listen\" is defined for server").at(span));
+        }
+        addresses.add(&listens, &server)
+    }
+
+    fn compiled(
+        &self,
+        section: SectionId,
+        span: Span,
+        (locations, named): (Locations, HashMap<Box<[u8]>, Arc<Location>>),
+    ) -> Result<Arc<Server>, Diagnostic> {
+        let view = self.scopes.config.view(section);
+        let written = view.here(&SERVER_NAME);
+        let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
+        if names.is_empty() {
+            // It answers to requests that name no host.
+            names.push(ServerName::Text(Box::default()));
+        }
         let scope = self.scope(section, None)?;
         if let Some(policy) = scope.policy.tls.as_deref() {
             self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
             self.watched.borrow_mut().extend(encryption::watched(policy).map(Path::to_owned));
         }
-        let server = Arc::new(Server {
+        Ok(Arc::new(Server {
             name: names.first().map(|name| name.shown()).unwrap_or_default().into(),
             names: names.into(),
             encryption: encryption::load(
@@ -251,16 +306,9 @@ impl Compiler<'_> {
             span,
             scope,
             opens_tunnels: self.opens_tunnels.take(),
-            locations: Locations::new(locations, &mut self.sets.borrow_mut()),
+            locations,
             named,
-        });
-        let written = view.here(&LISTEN);
-        let listens: Vec<ListenSpec> = if written.is_empty() {
-            vec![ListenSpec::fallback(self.default_port, span)]
-        } else {
-            written.iter().map(|written| written.value.clone()).collect()
-        };
-        addresses.add(&listens, &server)
+        }))
     }
 
     fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
@@ -352,6 +400,9 @@ impl Addresses {
                 servers: Vec::new(),
             }
         });
+        if entry.protocols.all.has(Protocols::STREAM) != listen.protocols.has(Protocols::STREAM) {
+            return Err(in_both(address).at(listen.span));
+        }
         // All addresses of a server are added before those of the next one.
         if entry.servers.last().is_some_and(|(last, ..)| Arc::ptr_eq(last, server)) {
             return complain("a duplicate listen");
@@ -382,6 +433,11 @@ impl Addresses {
             let explicit = options.is_some();
             let Some(hosts) = used.into_hosts(&address, notes)? else { continue };
             let covering = listens.iter_mut().find(|listen| covers(&listen.address, &address));
+            if let Some(listen) = &covering
+                && listen.hosts.is_stream() != hosts.is_stream()
+            {
+                return Err(in_both(&address).at(hosts.default_server().span));
+            }
             match (covering, address.ip()) {
                 (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
                 _ => listens.push(Listen {
@@ -461,6 +517,12 @@ impl AddressUse {
                     and its key with ssl_certificate_key";
         Err(Diagnostic::emerg(message).at(server.span).hint(hint))
     }
+}
+
+/// The message about an address on which both `http` and `stream` listen.
+fn in_both(address: &SocketAddress) -> Diagnostic {
+    let message = format!("bind() to {address} failed: both \"http\" and \"stream\" listen on this port");
+    Diagnostic::emerg(message).hint("give one of them another port")
 }
 
 /// Whether a socket bound to `wide` receives what comes to `narrow`.

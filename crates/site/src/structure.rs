@@ -91,7 +91,7 @@ use http::Method;
 
 /// The directives of the structure.
 pub static STRUCTURE: &[&dyn AnyDirective] =
-    &[&HTTP, &SERVER, &LOCATION, &LIMIT_EXCEPT, &LISTEN, &SERVER_NAME];
+    &[&HTTP, &STREAM, &SERVER, &LOCATION, &LIMIT_EXCEPT, &LISTEN, &SERVER_NAME];
 
 /// `http { … }`
 pub static HTTP: Directive<SectionId> = Directive::new("http", opened)
@@ -100,10 +100,17 @@ pub static HTTP: Directive<SectionId> = Directive::new("http", opened)
     .rule(Rule::Never)
     .help("Contains all directives about HTTP.");
 
+/// `stream { … }`
+pub(crate) static STREAM: Directive<SectionId> = Directive::new("stream", opened)
+    .within(Contexts::MAIN)
+    .opens(Arity::None, Contexts::STREAM)
+    .rule(Rule::Never)
+    .help("Contains all directives about passing on connections.");
+
 /// `server { … }`
 pub static SERVER: Directive<SectionId> = Directive::new("server", opened)
-    .within(Contexts::HTTP)
-    .opens(Arity::None, Contexts::SERVER)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
+    .opens(Arity::None, Contexts::SERVER.or(Contexts::STREAM_SERVER))
     .rule(Rule::Never)
     .repeats()
     .help("A virtual server, chosen by address, port and host name.");
@@ -125,7 +132,7 @@ pub(crate) static LIMIT_EXCEPT: Directive<LimitExcept> = Directive::new("limit_e
 
 /// `listen ADDRESS …`
 pub(crate) static LISTEN: Directive<ListenSpec> = Directive::new("listen", parse_listen)
-    .within(Contexts::SERVER)
+    .within(Contexts::SERVER.or(Contexts::STREAM_SERVER))
     .args(Arity::AtLeast(1))
     .rule(Rule::Never)
     .repeats()
@@ -228,14 +235,16 @@ fn parse_limit_except(args: &Args<'_>, loading: &mut Loading) -> Result<LimitExc
 #[cfg(test)]
 mod tests {
     use super::STRUCTURE;
-    use conf::catalogue;
+    use conf::{Contexts, catalogue};
 
     #[test]
     fn directives_stand_where_nginx_has_them() {
         for info in STRUCTURE.iter().map(|directive| directive.info()) {
-            let mut entries = catalogue::entries(info.name);
-            let theirs = entries.find(|entry| entry.contexts.intersects(info.contexts)).unwrap();
-            assert_eq!(info.contexts, theirs.contexts, "contexts of {}", info.name);
+            let entries = catalogue::entries(info.name);
+            let all: Vec<_> = entries.filter(|entry| entry.contexts.intersects(info.contexts)).collect();
+            let contexts = all.iter().fold(Contexts::EMPTY, |contexts, entry| contexts.or(entry.contexts));
+            assert_eq!(info.contexts, contexts, "contexts of {}", info.name);
+            let theirs = all.first().unwrap();
             let counts = |shape: conf::Shape| (0..10).filter(move |count| shape.arity.admits(*count));
             assert!(counts(info.shape).eq(counts(theirs.shape)), "{}", info.name);
             assert_eq!(info.shape.block, theirs.shape.block, "block of {}", info.name);

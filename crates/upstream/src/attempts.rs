@@ -18,6 +18,8 @@ pub struct Attempt {
     pub connect_time: Option<Duration>,
     /// How long it took until its head was there.
     pub header_time: Option<Duration>,
+    /// How long it took until the first byte came through a tunnel.
+    pub first_byte_time: Option<Duration>,
     /// How long it took until its response was whole.
     pub response_time: Option<Duration>,
     /// Bytes of content.

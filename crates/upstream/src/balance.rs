@@ -201,6 +201,11 @@ impl Lease {
         self.measured = Some(measured);
     }
 
+    /// Takes note that the connection stands, where that is all that is asked for.
+    pub(crate) fn connected(&self) {
+        self.tier().connected(self.index);
+    }
+
     /// Takes note that the server failed; tells whether it is left alone from now on.
     pub fn fail(&mut self) -> bool {
         self.failed = true;

@@ -461,6 +461,9 @@ impl<D: Dialogue> Conversation<D> {
             }
             None => {
                 line.lease.answered();
+                if D::IS_TUNNEL {
+                    line.lease.connected();
+                }
                 self.state = State::Answered;
             }
         }

@@ -387,8 +387,10 @@ impl Line {
     /// The connection changes its protocol.
     pub(crate) fn into_tunnel(self, idle: Duration) -> Option<Tunnel> {
         let first = bytes::Bytes::copy_from_slice(self.input.bytes());
+        let before = bytes::Bytes::copy_from_slice(self.output.bytes());
         let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
-        Some(Tunnel { far: Box::new(Far { parked, clock, _lease: lease }), first, idle })
+        let far = Box::new(Far { parked, clock, _lease: lease, has_answered: false });
+        Some(Tunnel { far, first, before, idle, half_close: false, rates: (0, 0) })
     }
 }
 
@@ -397,6 +399,8 @@ struct Far {
     parked: Box<Parked>,
     clock: Clock,
     _lease: Lease,
+    /// Whether anything came.
+    has_answered: bool,
 }
 
 impl Drop for Far {
@@ -407,16 +411,25 @@ impl Drop for Far {
 
 impl Duplex for Far {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.parked.transport.poll_read(cx, buffer).map_ok(|count| {
-            self.clock.note(|attempt| {
-                attempt.received += count as u64;
-                attempt.length += count as u64;
-            });
-            count
-        })
+        let count = ready!(self.parked.transport.poll_read(cx, buffer))?;
+        let is_first = count > 0 && !std::mem::replace(&mut self.has_answered, true);
+        let elapsed = is_first.then(|| self.clock.elapsed());
+        self.clock.note(|attempt| {
+            attempt.received += count as u64;
+            attempt.length += count as u64;
+            attempt.first_byte_time = attempt.first_byte_time.or(elapsed);
+        });
+        Poll::Ready(Ok(count))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.parked.transport.poll_write(cx, bytes)
+        let count = ready!(self.parked.transport.poll_write(cx, bytes))?;
+        self.clock.note(|attempt| attempt.sent += count as u64);
+        Poll::Ready(Ok(count))
+    }
+
+    fn end_writing(&mut self) {
+        // A connection that is broken already is noticed by the next read.
+        drop(self.parked.transport.shutdown_write());
     }
 }

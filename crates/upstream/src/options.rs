@@ -13,7 +13,7 @@ use crate::ignored::Ignored;
 use crate::names::Names;
 use crate::option::{bits, flag, of, size, time};
 use crate::store_options::{self, StorePath};
-use conf::{Arity, Diagnostic, value};
+use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Amount, AnyDirective, Args, Directive, Loading, Rule};
 use std::path::Path;
 use std::sync::Arc;
@@ -109,6 +109,20 @@ impl Options {
             .default("user:rw"),
             cache: CacheOptions::new(names),
         }
+    }
+
+    /// The same for `stream`, as far as it has them.
+    #[must_use]
+    pub const fn in_stream(mut self) -> Options {
+        const LEVELS: Contexts = Contexts::ALL_STREAM;
+        self.connect_timeout = self.connect_timeout.within(LEVELS);
+        self.next_upstream_tries = self.next_upstream_tries.within(LEVELS);
+        self.next_upstream_timeout = self.next_upstream_timeout.within(LEVELS);
+        self.bind = self.bind.within(LEVELS);
+        self.socket_keepalive = self.socket_keepalive.within(LEVELS);
+        self.socket_rcvbuf = self.socket_rcvbuf.within(LEVELS);
+        self.socket_sndbuf = self.socket_sndbuf.within(LEVELS);
+        self
     }
 
     /// Those that a protocol has which passes bodies on as they come.

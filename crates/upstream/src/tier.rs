@@ -355,6 +355,21 @@ impl Tier {
         state.fails >= server.max_fails
     }
 
+    /// Takes note of a connection that stands, where that is all that is asked for: other connections need not wait until
+    /// it has ended to know that the server is back.
+    pub(crate) fn connected(&self, index: usize) {
+        let mut states = self.lock();
+        if let Some(Heir { tier, places }) = self.heir.get() {
+            drop(states);
+            places.get(index).copied().flatten().into_iter().for_each(|place| tier.connected(place));
+            return;
+        }
+        let state = &mut states[index];
+        if state.failed < state.checked {
+            state.fails = 0;
+        }
+    }
+
     /// Counts a connection that was opened.
     pub(crate) fn count_connection(&self, index: usize) -> Counted {
         let connections = Arc::clone(&self.lock()[index].sums.connections);

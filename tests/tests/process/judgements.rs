@@ -36,7 +36,7 @@ fn subject(headline: &str) -> &str {
 }
 
 const REFUSED: &str = "events {}
-stream { server { listen 1; } }
+stream { server { listen 1 udp; } }
 mail { }
 http {
     access_log off;
@@ -55,7 +55,7 @@ fn all_refusals_are_told_at_once() {
     let (good, printed) = judged(REFUSED);
     let told = headlines(&printed, "emerg");
     let subjects: Vec<_> = told.iter().map(|line| subject(line)).collect();
-    let refused = ["stream", "mail", "ssl_ech_file", "perl", "echo", "content_by_lua_block"];
+    let refused = ["udp", "mail", "ssl_ech_file", "perl", "echo", "content_by_lua_block"];
     assert_eq!(subjects, [&refused[..], &["MORE"]].concat(), "{printed}");
     assert!(!good && told[2].ends_with(" in CONF:7"), "{printed}");
     assert!(printed.contains("\n  also in CONF:11\n  hint: "), "{printed}");

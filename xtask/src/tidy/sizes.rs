@@ -13,7 +13,8 @@ struct Bound {
     aim: usize,
 }
 
-const BOUNDS: &[Bound] = &[Bound { name: "contract", lines_max: 4_110, aim: 3_000 }];
+/// `contract`: separate variables, and tunnels with rates and ends of each side, are for `stream`.
+const BOUNDS: &[Bound] = &[Bound { name: "contract", lines_max: 4_200, aim: 3_000 }];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     BOUNDS.iter().filter_map(|bound| bound.check(tree)).collect()

@@ -59,8 +59,11 @@ use std::sync::{Arc, OnceLock};
 pub static MODULE: Module =
     Module { name: "access", directives: &[&ALLOW, &DENY], variables: &[], compile: Some(compile) };
 
-const EVERYWHERE: Contexts =
-    Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(Contexts::LIMIT_EXCEPT);
+const EVERYWHERE: Contexts = Contexts::HTTP
+    .or(Contexts::SERVER)
+    .or(Contexts::LOCATION)
+    .or(Contexts::LIMIT_EXCEPT)
+    .or(Contexts::ALL_STREAM);
 
 /// `allow ADDRESS`
 pub static ALLOW: Directive<Rule> =

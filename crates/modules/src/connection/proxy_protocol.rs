@@ -47,13 +47,17 @@ pub static MODULE: Module = Module {
     name: "proxy_protocol",
     directives: &[],
     variables: &[
-        Variable::new("proxy_protocol_addr", |exchange, _, out| address(exchange, |it| it.client, out)),
-        Variable::new("proxy_protocol_port", |exchange, _, out| port(exchange, |it| it.client, out)),
+        Variable::new("proxy_protocol_addr", |exchange, _, out| address(exchange, |it| it.client, out))
+            .everywhere(),
+        Variable::new("proxy_protocol_port", |exchange, _, out| port(exchange, |it| it.client, out))
+            .everywhere(),
         Variable::new("proxy_protocol_server_addr", |exchange, _, out| {
             address(exchange, |it| it.server, out)
-        }),
-        Variable::new("proxy_protocol_server_port", |exchange, _, out| port(exchange, |it| it.server, out)),
-        Variable::family("proxy_protocol_tlv_", value),
+        })
+        .everywhere(),
+        Variable::new("proxy_protocol_server_port", |exchange, _, out| port(exchange, |it| it.server, out))
+            .everywhere(),
+        Variable::family("proxy_protocol_tlv_", value).everywhere(),
     ],
     compile: None,
 };

@@ -46,8 +46,8 @@ pub static MODULE: Module = Module {
     name: "real_ip",
     directives: &[&SET_REAL_IP_FROM, &REAL_IP_HEADER, &REAL_IP_RECURSIVE],
     variables: &[
-        Variable::new("realip_remote_addr", remote_addr),
-        Variable::new("realip_remote_port", remote_port),
+        Variable::new("realip_remote_addr", remote_addr).everywhere(),
+        Variable::new("realip_remote_port", remote_port).everywhere(),
     ],
     compile: Some(compile),
 };
@@ -56,7 +56,7 @@ const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LO
 
 /// `set_real_ip_from ADDRESS | NETWORK | NAME | unix:`
 pub static SET_REAL_IP_FROM: Directive<Vec<Clients>> = Directive::new("set_real_ip_from", clients)
-    .within(EVERYWHERE)
+    .within(EVERYWHERE.or(Contexts::ALL_STREAM))
     .rule(Rule::List)
     .help("A proxy that is trusted to send its client's address.");
 
@@ -99,7 +99,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         Clients::Unix => None,
     });
     let trusted = Arc::new(Trusted::new(networks, from().any(|clients| matches!(clients, Clients::Unix))));
-    let named = view.get(&REAL_IP_HEADER).cloned().unwrap_or_else(|| Named::Field("X-Real-IP".into()));
+    let named = match view.context().intersects(Contexts::ALL_STREAM) {
+        true => Named::ProxyProtocol,
+        false => view.get(&REAL_IP_HEADER).cloned().unwrap_or_else(|| Named::Field("X-Real-IP".into())),
+    };
     let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
     let handler = || RealIp { trusted: Arc::clone(&trusted), named: named.clone(), recursive, place };
     builder.handle(Phase::ServerRewrite, handler());

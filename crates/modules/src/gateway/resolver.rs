@@ -85,7 +85,7 @@ use std::time::Duration;
 pub static MODULE: Module =
     Module { name: "resolver", directives: &[&RESOLVER, &RESOLVER_TIMEOUT], variables: &[], compile: None };
 
-const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(Contexts::ALL_STREAM);
 
 /// How long an answer is waited for, if the configuration does not say.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);

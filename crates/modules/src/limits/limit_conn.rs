@@ -56,7 +56,8 @@ pub static MODULE: Module = Module {
     variables: &[Variable::new("limit_conn_status", |exchange, _, out| {
         let told = exchange.attached::<Told>();
         told.inspect(|told| out.extend_from_slice(told.status.as_bytes())).is_some()
-    })],
+    })
+    .everywhere()],
     compile: Some(compile),
 };
 
@@ -64,14 +65,14 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 
 /// `limit_conn_zone KEY zone=NAME:SIZE`
 pub static LIMIT_CONN_ZONE: Directive<DefinedZone> = Directive::new("limit_conn_zone", DefinedZone::parse)
-    .within(Contexts::HTTP)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
     .args(Arity::Exactly(2))
     .rule(Rule::List)
     .help("Names a key and a zone for the counts of its values.");
 
 /// `limit_conn ZONE NUMBER`
 pub static LIMIT_CONN: Directive<Limit> = Directive::new("limit_conn", |args, _| Limit::parse(args))
-    .within(LEVELS)
+    .within(LEVELS.or(Contexts::ALL_STREAM))
     .args(Arity::Exactly(2))
     .rule(Rule::List)
     .help("Limits how many requests are answered at a time.");
@@ -84,13 +85,13 @@ pub static LIMIT_CONN_STATUS: Directive<Status> = Directive::new("limit_conn_sta
 
 /// `limit_conn_log_level info | notice | warn | error`
 pub static LIMIT_CONN_LOG_LEVEL: Directive<Level> = Directive::new("limit_conn_log_level", parse_level)
-    .within(LEVELS)
+    .within(LEVELS.or(Contexts::ALL_STREAM))
     .default("error")
     .help("The level at which refusals are logged.");
 
 /// `limit_conn_dry_run on | off`
 pub static LIMIT_CONN_DRY_RUN: Directive<bool> = Directive::flag("limit_conn_dry_run")
-    .within(LEVELS)
+    .within(LEVELS.or(Contexts::ALL_STREAM))
     .default("off")
     .help("Whether the limit is only logged, and not enforced.");
 

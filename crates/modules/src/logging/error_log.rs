@@ -53,7 +53,13 @@ pub static MODULE: Module = Module {
 
 /// `error_log FILE [LEVEL] [format=text|json]`
 pub static ERROR_LOG: Directive<Use> = Directive::new("error_log", parse)
-    .within(Contexts::MAIN.or(Contexts::HTTP).or(Contexts::SERVER).or(Contexts::LOCATION))
+    .within(
+        Contexts::MAIN
+            .or(Contexts::HTTP)
+            .or(Contexts::SERVER)
+            .or(Contexts::LOCATION)
+            .or(Contexts::ALL_STREAM),
+    )
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
     .default("/var/log/fulmar/error.log error")

@@ -1,5 +1,6 @@
 //! Variables whose names are known only while a request is served.
 
+use conf::Contexts;
 use contract::{Exchange, Getter, Variable};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -28,7 +29,10 @@ pub(crate) fn value(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool 
 
 impl Names {
     fn of_all() -> Names {
-        let all = || crate::ALL.iter().flat_map(|module| module.variables);
+        let all = || {
+            let all = crate::ALL.iter().flat_map(|module| module.variables);
+            all.filter(|variable| variable.is_known_in(Contexts::HTTP))
+        };
         let exact = all().filter(|variable| !variable.family).map(|variable| (variable.name, variable.get));
         let mut families: Vec<Variable> = all().filter(|variable| variable.family).copied().collect();
         families.sort_by_key(|family| std::cmp::Reverse(family.name.len()));

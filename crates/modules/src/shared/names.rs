@@ -17,7 +17,8 @@ pub(crate) fn variable(args: &Args<'_>, word: &Word) -> Result<String, Diagnosti
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     let mut known = crate::ALL.iter().flat_map(|module| module.variables);
-    let is_builtin = known.any(|variable| !variable.family && variable.name == name);
+    let is_builtin =
+        known.any(|variable| !variable.family && variable.name == name && variable.is_known_in(args.context));
     if is_builtin && !CHANGEABLE.contains(&name.as_str()) {
         return Err(error(format!("the duplicate \"{name}\" variable")));
     }

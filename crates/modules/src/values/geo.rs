@@ -65,7 +65,7 @@ pub static MODULE: Module = Module { name: "geo", directives: &[&GEO], variables
 
 /// `geo [$ADDRESS] $VARIABLE { … }`
 pub static GEO: Directive<()> = Directive::new("geo", parse)
-    .within(Contexts::HTTP)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
     .block(Arity::Range(1, 2))
     .rule(Rule::Never)
     .repeats()

@@ -68,7 +68,7 @@ pub static MODULE: Module = Module {
 
 /// `map TEXT $VARIABLE { … }`
 pub static MAP: Directive<()> = Directive::new("map", parse_map)
-    .within(Contexts::HTTP)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
     .block(Arity::Exactly(2))
     .rule(Rule::Never)
     .repeats()

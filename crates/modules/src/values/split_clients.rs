@@ -45,7 +45,7 @@ pub static MODULE: Module =
 
 /// `split_clients TEXT $VARIABLE { … }`
 pub static SPLIT_CLIENTS: Directive<()> = Directive::new("split_clients", parse)
-    .within(Contexts::HTTP)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
     .block(Arity::Exactly(2))
     .rule(Rule::Never)
     .repeats()

@@ -12,6 +12,7 @@ pub(crate) mod pool;
 mod proxy_protocol;
 mod respond;
 mod serving;
+mod session;
 mod succession;
 
 pub(crate) use exchange::{fill, limits};
@@ -32,6 +33,7 @@ use journal::clock::{self, Time};
 use journal::counters::{self, Count};
 use net::{SocketAddress, Stream};
 use serving::{Served, Serving};
+use session::Session;
 use site::{Listen, Protocols, Server};
 use std::cell::Cell;
 use std::future::Future;
@@ -74,6 +76,8 @@ enum State {
     Serving(Serving),
     /// In HTTP/2.
     Multiplexed(Box<Multiplexed>),
+    /// In `stream`.
+    Session(Session),
     /// While the client has to take the answers to its requests; then it may send more, unless the connection closes.
     Flushing(Box<Flushing>),
     /// While the connection closes.
@@ -164,6 +168,7 @@ impl ConnectionTask {
         };
         let hosts = place.hosts(ip_of(&local));
         let (is_encrypted, is_passed) = (hosts.is_encrypted(), hosts.protocols.has(Protocols::PROXY));
+        let is_session = hosts.is_stream() && !is_encrypted && !is_passed;
         let peer = peer_of(peer);
         let info = contract::Connection {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -208,13 +213,15 @@ impl ConnectionTask {
             send_timeout: Duration::ZERO,
         });
         let policy = client.default_policy();
+        let header_limit = policy.head.proxy_protocol_timeout.filter(|_| is_passed);
         (client.patience, client.send_timeout) =
-            (policy.head.client_header_timeout, policy.sending.send_timeout);
+            (header_limit.unwrap_or(policy.head.client_header_timeout), policy.sending.send_timeout);
         client.set_timer();
         if is_passed {
             client.await_proxy_header();
         }
-        ConnectionTask { state: State::Reading(client), serial }
+        let state = if is_session { State::Session(Session::new(client)) } else { State::Reading(client) };
+        ConnectionTask { state, serial }
     }
 
     /// Since when the connection has been idle, in milliseconds of uptime, if it may be closed to make room for others.
@@ -266,6 +273,7 @@ impl State {
             State::Flushing(flushing) => Some(&flushing.client),
             State::Serving(serving) => Some(&serving.client),
             State::Multiplexed(multiplexed) => Some(multiplexed.client()),
+            State::Session(session) => Some(&session.client),
             State::Closing(closing) => Some(&closing.client),
             State::Closed => None,
         }
@@ -276,6 +284,7 @@ impl State {
         match self {
             State::Serving(serving) => serving.cut_off(),
             State::Multiplexed(multiplexed) => multiplexed.cut_off(),
+            State::Session(session) => session.cut_off(),
             State::Reading(_) | State::Flushing(_) | State::Closing(_) | State::Closed => {}
         }
     }
@@ -305,6 +314,17 @@ impl State {
                         let scope = Arc::clone(&client.default_server().scope);
                         State::Closing(Box::new(Closing::new(client, scope, true)))
                     }
+                }
+            }
+            State::Session(session) => {
+                let ended = ready!(session.poll(cx));
+                let State::Session(session) = self.take() else { return Poll::Ready(()) };
+                let client = session.into_client();
+                match ended {
+                    session::Ended::Closing(scope) => {
+                        State::Closing(Box::new(Closing::new(client, scope, false)))
+                    }
+                    session::Ended::Closed => State::Closed,
                 }
             }
             State::Flushing(flushing) => {
@@ -338,7 +358,13 @@ impl State {
 
     fn after_input(client: Box<ClientConnection>, input: Input) -> State {
         match input {
-            Input::Over => State::Closed,
+            Input::Over => {
+                if client.hosts().is_stream() {
+                    session::log_unopened(&client);
+                }
+                State::Closed
+            }
+            Input::Session => State::Session(Session::new(client)),
             Input::Http2 => State::Multiplexed(Box::new(Multiplexed::new(client))),
             Input::Unsent => State::flushing(client, false),
             Input::Head(pooled, error) => match answer(client, pooled, error) {
@@ -370,6 +396,8 @@ enum Input {
     Head(Box<PooledRequest>, Option<HeadError>),
     /// The client speaks HTTP/2.
     Http2,
+    /// The connection is open, and is passed on as it is.
+    Session,
     /// The client has to take answers first.
     Unsent,
     /// The client went away, or was too slow.
@@ -416,6 +444,9 @@ impl ClientConnection {
         self.adopt_current_site();
         if self.awaits_proxy_header {
             match self.poll_proxy_header(cx) {
+                Poll::Ready(None) if self.start.is_none() && self.hosts().is_stream() => {
+                    return Poll::Ready(Input::Session);
+                }
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return Poll::Ready(stop),
                 Poll::Pending => return self.poll_patience(cx),
@@ -423,6 +454,9 @@ impl ClientConnection {
         }
         if self.start.is_some() {
             match self.poll_open(cx) {
+                Poll::Ready(None) if self.hosts().is_stream() => {
+                    return Poll::Ready(if self.clear_by_mistake { Input::Over } else { Input::Session });
+                }
                 Poll::Ready(None) if self.has_agreed_on_http2() => return Poll::Ready(Input::Http2),
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return Poll::Ready(stop),

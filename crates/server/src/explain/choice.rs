@@ -15,8 +15,10 @@ pub(super) fn reached<'a>(
     question: &Question,
 ) -> Result<(SocketAddress, &'a Hosts, IpAddr), Unexplained> {
     let is_there = |listen: &&Listen| {
+        // A connection of `stream` brings no request.
+        let is_http = !listen.hosts(None).is_stream();
         let same = |ip: IpAddr| question.address.is_none_or(|wanted| wanted == ip || takes(ip, wanted));
-        listen.address.port() == Some(question.port) && listen.address.ip().is_some_and(same)
+        is_http && listen.address.port() == Some(question.port) && listen.address.ip().is_some_and(same)
     };
     // An address that was named counts before one that stands for all.
     let exact = |listen: &&Listen| is_there(listen) && listen.address.ip() == question.address;

@@ -9,28 +9,40 @@ use std::time::Duration;
 pub(super) static VARIABLES: &[Variable] = &[
     Variable::new("upstream_addr", |exchange, _, out| {
         listed(exchange, out, |attempt| Some(attempt.address.to_string()))
-    }),
+    })
+    .everywhere(),
     Variable::new("upstream_status", |exchange, _, out| {
         listed(exchange, out, |attempt| attempt.status.map(|status| format!("{:03}", status.0)))
     }),
     Variable::new("upstream_connect_time", |exchange, _, out| {
         listed(exchange, out, |attempt| attempt.connect_time.map(seconds))
-    }),
+    })
+    .everywhere(),
     Variable::new("upstream_header_time", |exchange, _, out| {
         listed(exchange, out, |attempt| attempt.header_time.map(seconds))
     }),
     Variable::new("upstream_response_time", |exchange, _, out| {
         listed(exchange, out, |attempt| attempt.response_time.map(seconds))
     }),
+    Variable::new("upstream_first_byte_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.first_byte_time.map(seconds))
+    })
+    .of_stream(),
+    Variable::new("upstream_session_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.response_time.map(seconds))
+    })
+    .of_stream(),
     Variable::new("upstream_response_length", |exchange, _, out| {
         listed(exchange, out, |attempt| Some(attempt.length.to_string()))
     }),
     Variable::new("upstream_bytes_received", |exchange, _, out| {
         listed(exchange, out, |attempt| Some(attempt.received.to_string()))
-    }),
+    })
+    .everywhere(),
     Variable::new("upstream_bytes_sent", |exchange, _, out| {
         listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
-    }),
+    })
+    .everywhere(),
     Variable::family("upstream_http_", |exchange, name, out| {
         with_fields(exchange, |fields| crate::values::variables::joined(fields, name, b", ", out))
             .unwrap_or(false)

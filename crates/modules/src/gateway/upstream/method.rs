@@ -5,8 +5,12 @@ use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Directive, Loading, Rule, View, Written};
 
+/// In `upstream` blocks of `http` and of `stream`.
+const IN_BOTH: Contexts = Contexts::UPSTREAM.or(Contexts::STREAM_UPSTREAM);
+
 /// `least_conn`
 pub(super) static LEAST_CONN: Directive<Method> = method("least_conn", |_, _| Ok(Method::LeastConnections))
+    .within(IN_BOTH)
     .args(Arity::Exactly(0))
     .help("Chooses the server with the fewest requests for its weight.");
 
@@ -22,11 +26,13 @@ pub(super) static IP_HASH: Directive<Method> = method("ip_hash", |_, _| Ok(Metho
 
 /// `hash TEXT [consistent]`
 pub(super) static HASH: Directive<Method> = method("hash", parse_hash)
+    .within(IN_BOTH)
     .args(Arity::Range(1, 2))
     .help("Sends requests with the same text to the same server. With `consistent`, most texts keep their server when the group changes.");
 
 /// `random [two [least_conn]]`
 pub(super) static RANDOM: Directive<Method> = method("random", parse_random)
+    .within(IN_BOTH)
     .args(Arity::Range(0, 2))
     .help("Chooses a random server; with `two`, the better one of two.");
 

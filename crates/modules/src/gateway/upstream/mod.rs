@@ -197,17 +197,20 @@ pub static MODULE: Module = Module {
     compile: Some(compile),
 };
 
+/// Blocks in `http` and in `stream`.
+const IN_BOTH: Contexts = Contexts::UPSTREAM.or(Contexts::STREAM_UPSTREAM);
+
 /// `upstream NAME { … }`
 pub static UPSTREAM: Directive<Block> = Directive::new("upstream", parse_upstream)
-    .within(Contexts::HTTP)
-    .opens(Arity::Exactly(1), Contexts::UPSTREAM)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
+    .opens(Arity::Exactly(1), IN_BOTH)
     .rule(Rule::Never)
     .repeats()
     .help("Defines a group of servers.");
 
 /// `zone NAME [SIZE]`
 pub static ZONE: Directive<()> = Directive::new("zone", parse_zone)
-    .within(Contexts::UPSTREAM)
+    .within(IN_BOTH)
     .args(Arity::Range(1, 2))
     .rule(Rule::Never)
     .repeats()
@@ -218,7 +221,7 @@ pub static ZONE: Directive<()> = Directive::new("zone", parse_zone)
 /// `resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off]`
 pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", resolver::parse)
     .slot("upstream resolver")
-    .within(Contexts::UPSTREAM)
+    .within(IN_BOTH)
     .args(Arity::AtLeast(1))
     .rule(Rule::Never)
     .help("The name servers for hosts with `resolve`, instead of those of `http`.");
@@ -226,7 +229,7 @@ pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", resol
 /// `resolver_timeout TIME`
 pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_timeout")
     .slot("upstream resolver_timeout")
-    .within(Contexts::UPSTREAM)
+    .within(IN_BOTH)
     .rule(Rule::Never)
     .default("30s")
     .help("How long a look-up may take, and after which time it is repeated if no name server answers.");
@@ -334,7 +337,8 @@ fn renew(
 
 /// All groups that a scope can name.
 pub(crate) fn groups(view: &View<'_>) -> Vec<Arc<Group>> {
-    let Some(http) = view.enclosing().find(|outer| outer.context() == Contexts::HTTP) else {
+    const OUTER: Contexts = Contexts::HTTP.or(Contexts::STREAM);
+    let Some(http) = view.enclosing().find(|outer| outer.context().intersects(OUTER)) else {
         return Vec::new();
     };
     let blocks = http.here(&UPSTREAM);

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// `server ADDRESS [PARAMETER …]`
 pub(super) static SERVER: Directive<Configured> = Directive::new("server", parse)
     .slot("upstream server")
-    .within(Contexts::UPSTREAM)
+    .within(Contexts::UPSTREAM.or(Contexts::STREAM_UPSTREAM))
     .args(Arity::AtLeast(1))
     .rule(Rule::Never)
     .repeats()
@@ -29,7 +29,13 @@ struct Reading {
 }
 
 fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Configured, Diagnostic> {
-    let address = args.value(0, |word| endpoint(word, 80))?;
+    let is_stream = args.context == Contexts::STREAM_UPSTREAM;
+    let address = args.value(0, |word| endpoint(word, if is_stream { 0 } else { 80 }))?;
+    let has_service = args.words().iter().any(|word| word.text.starts_with(b"service="));
+    if is_stream && !address.has_port && !has_service && !matches!(address.host, Host::Unix(_)) {
+        let message = format!("no port in upstream \"{}\"", args.node.args[0]);
+        return Err(Diagnostic::emerg(message).at(args.node.span));
+    }
     let anywhere = SocketAddress::Inet(([0, 0, 0, 0], 0).into());
     let server = Server { written: args.node.args[0].to_string().into(), ..Server::new(anywhere) };
     let mut reading = Reading { server, is_built: true, resolve: false, service: None };

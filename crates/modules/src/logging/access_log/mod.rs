@@ -89,7 +89,7 @@ pub static MODULE: Module = Module {
 
 /// `log_format NAME [escape=default|json|none] TEXT …`
 pub static LOG_FORMAT: Directive<Format> = Directive::new("log_format", parse_format)
-    .within(Contexts::HTTP)
+    .within(Contexts::HTTP.or(Contexts::STREAM))
     .args(Arity::AtLeast(2))
     .rule(Rule::List)
     .help("A format of the access log.");
@@ -102,7 +102,8 @@ pub static ACCESS_LOG: Directive<Target> = Directive::new("access_log", target::
             .or(Contexts::SERVER)
             .or(Contexts::LOCATION)
             .or(Contexts::LOCATION_IF)
-            .or(Contexts::LIMIT_EXCEPT),
+            .or(Contexts::LIMIT_EXCEPT)
+            .or(Contexts::ALL_STREAM),
     )
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -161,11 +162,13 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let formats = view.all(&LOG_FORMAT);
     let logs = logs_of(view, &formats, &builder.logs)?;
     // Outside of servers there are no requests, and so no default log.
-    if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP)) {
+    if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP).or(Contexts::STREAM)) {
         return check_names(&formats);
     }
     let logs = match logs {
         None => return Ok(()),
+        // `stream` has no default log.
+        Some(logs) if logs.is_empty() && view.context() == Contexts::STREAM_SERVER => return Ok(()),
         Some(logs) if logs.is_empty() => {
             let file = builder.logs.default_access_file();
             vec![Log { output: Output::File(file), line: Arc::new(Line::Combined), condition: None }]

@@ -3,6 +3,7 @@
 use super::OPEN_LOG_FILE_CACHE;
 use super::cache::{self, OpenLogs};
 use crate::files::open_file_cache::{Files, Kind};
+use conf::Contexts;
 use contract::{Exchange, Template, View};
 use journal::clock::Time;
 use journal::{Complaints, Level, LogFile, LogFiles, Syslog};
@@ -55,7 +56,7 @@ pub(super) struct Computed {
     /// All that are always open.
     logs: LogFiles,
     /// How the document root is looked at.
-    files: Files,
+    files: Option<Files>,
 }
 
 impl Output {
@@ -68,7 +69,8 @@ impl Output {
                 named: Arc::clone(named),
                 open: view.get(&OPEN_LOG_FILE_CACHE).cloned().flatten(),
                 logs: logs.clone(),
-                files: Files::of(view),
+                // `stream` has no document root.
+                files: (view.context() != Contexts::STREAM_SERVER).then(|| Files::of(view)),
             })),
         }
     }
@@ -98,15 +100,17 @@ impl Computed {
     fn write(&self, exchange: &Exchange, line: &[u8]) -> Result<(), (Level, String)> {
         let Named { name, prefix, .. } = &*self.named;
         let path = prefix.join(OsStr::from_bytes(&name.evaluate(exchange)));
-        let root = exchange.scope.policy.root.directory(exchange);
-        let not_there = match self.files.look(exchange, &root) {
-            Ok(found) if found.kind == Kind::Directory => None,
-            Ok(_) => Some(Errno::NOTDIR.into()),
-            Err(error) => Some(error),
-        };
-        if let Some(error) = not_there {
-            let (root, reason) = (String::from_utf8_lossy(&root), system_message(&error));
-            return Err((Level::Error, format!("testing \"{root}\" existence failed ({reason})")));
+        if let Some(files) = &self.files {
+            let root = exchange.scope.policy.root.directory(exchange);
+            let not_there = match files.look(exchange, &root) {
+                Ok(found) if found.kind == Kind::Directory => None,
+                Ok(_) => Some(Errno::NOTDIR.into()),
+                Err(error) => Some(error),
+            };
+            if let Some(error) = not_there {
+                let (root, reason) = (String::from_utf8_lossy(&root), system_message(&error));
+                return Err((Level::Error, format!("testing \"{root}\" existence failed ({reason})")));
+            }
         }
         let log = self.open(&path).map_err(|error| {
             let reason = system_message(&error);

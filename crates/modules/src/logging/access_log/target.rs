@@ -4,7 +4,7 @@ use super::json::Json;
 use super::line::Line;
 use super::place::{Named, Place};
 use crate::shared::syslog;
-use conf::{Diagnostic, Word, value};
+use conf::{Contexts, Diagnostic, Word, value};
 use contract::{Args, Loading, Template};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -52,8 +52,13 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Di
         }
         path => Place::File(loading.logs.file(&loading.path(path))),
     };
+    if args.context.intersects(Contexts::ALL_STREAM) && args.words().len() == 1 {
+        return Err(Diagnostic::emerg("log format is not specified").at(args.node.span));
+    }
     let format = args.words().get(1).cloned().unwrap_or_else(|| Word::new("combined", word.span));
     let ready = match () {
+        // These tell of requests.
+        () if args.context.intersects(Contexts::ALL_STREAM) => None,
         () if format.text.eq_ignore_ascii_case(b"combined") => Some(Line::Combined),
         () if format.text.eq_ignore_ascii_case(b"json") => {
             Some(Line::Json(Json::new(&mut loading.variables)))

@@ -134,7 +134,7 @@ pub static RETURN: Directive<Instruction> =
 
 /// `set $VARIABLE TEXT`
 pub static SET: Directive<Instruction> = Directive::new("set", parse_set)
-    .within(BLOCKS_AND_IF)
+    .within(BLOCKS_AND_IF.or(Contexts::STREAM_SERVER))
     .args(Arity::Exactly(2))
     .slot("rewrite")
     .rule(Rule::Never)
@@ -249,6 +249,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let phase = match view.context() {
         Contexts::SERVER => Phase::ServerRewrite,
         Contexts::LOCATION => Phase::Rewrite,
+        Contexts::STREAM_SERVER => Phase::Precontent,
         // The instructions of an `if` are carried out by the level around it.
         _ => return Ok(()),
     };

@@ -39,7 +39,9 @@ pub(crate) mod user;
 
 pub(crate) use client::remote_addr;
 pub(crate) use lists::joined;
-pub(crate) use request::{argument, cookie, host_and_port, http_field, remote_user, request_line};
+pub(crate) use request::{
+    argument, cookie, host_and_port, http_field, remote_user, request_line, request_time,
+};
 pub(crate) use response::{body_bytes_sent, status};
 
 use contract::{Module, Variable};
@@ -80,19 +82,19 @@ static VARIABLES: &[Variable] = &[
     // What is answered.
     Variable::family("sent_http_", response::sent_field),
     Variable::family("sent_trailer_", response::sent_trailer),
-    Variable::new("status", response::status),
-    Variable::new("bytes_sent", response::bytes_sent),
+    Variable::new("status", response::status).everywhere(),
+    Variable::new("bytes_sent", response::bytes_sent).everywhere(),
     Variable::new("body_bytes_sent", response::body_bytes_sent),
     Variable::new("request_completion", response::request_completion),
     // The connection.
-    Variable::new("remote_addr", client::remote_addr),
-    Variable::new("remote_port", client::remote_port),
-    Variable::new("binary_remote_addr", client::binary_remote_addr),
-    Variable::new("server_addr", client::server_addr),
-    Variable::new("server_port", client::server_port),
+    Variable::new("remote_addr", client::remote_addr).everywhere(),
+    Variable::new("remote_port", client::remote_port).everywhere(),
+    Variable::new("binary_remote_addr", client::binary_remote_addr).everywhere(),
+    Variable::new("server_addr", client::server_addr).everywhere(),
+    Variable::new("server_port", client::server_port).everywhere(),
     Variable::new("scheme", client::scheme),
     Variable::new("https", client::https),
-    Variable::new("connection", client::connection),
+    Variable::new("connection", client::connection).everywhere(),
     Variable::new("connection_requests", client::connection_requests),
     Variable::new("connection_time", client::connection_time),
     Variable::new("pipe", client::pipe),
@@ -101,13 +103,13 @@ static VARIABLES: &[Variable] = &[
     Variable::new("tcpinfo_snd_cwnd", |exchange, _, out| client::tcpinfo(exchange, "snd_cwnd", out)),
     Variable::new("tcpinfo_rcv_space", |exchange, _, out| client::tcpinfo(exchange, "rcv_space", out)),
     // The server.
-    Variable::new("server_name", server::server_name),
-    Variable::new("hostname", server::hostname),
-    Variable::new("nginx_version", server::nginx_version),
-    Variable::new("pid", server::pid),
-    Variable::new("msec", server::msec),
-    Variable::new("time_local", server::time_local),
-    Variable::new("time_iso8601", server::time_iso8601),
+    Variable::new("server_name", server::server_name).everywhere(),
+    Variable::new("hostname", server::hostname).everywhere(),
+    Variable::new("nginx_version", server::nginx_version).everywhere(),
+    Variable::new("pid", server::pid).everywhere(),
+    Variable::new("msec", server::msec).everywhere(),
+    Variable::new("time_local", server::time_local).everywhere(),
+    Variable::new("time_iso8601", server::time_iso8601).everywhere(),
     Variable::new("date_local", server::date_local),
     Variable::new("date_gmt", server::date_gmt),
 ];

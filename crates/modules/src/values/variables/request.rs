@@ -162,7 +162,7 @@ pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> boo
     true
 }
 
-pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+pub(crate) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put_seconds(exchange.started.instant.elapsed(), out)
 }
 
