@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use md5::{Digest, Md5};
+use tests::application::{Application, Language};
 use tests::binary::Server;
 use tests::differential::{agree, agree_on_mistake};
 use tests::origin::{After, Origin, ok, raw};
@@ -249,6 +250,58 @@ fn the_server_of_a_session_is_learned() {
         requests.push(format!("GET /{name}?status=404\nCookie: sid=one"));
         requests.push(format!("GET /{name}\nCookie: sid=one"));
     }
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&Site::new(&http), &requests);
+}
+
+/// Answers of each protocol begin sessions, which stay with their servers.
+#[test]
+fn every_protocol_begins_sessions() {
+    let learn = |zone: &str| {
+        format!("sticky learn create=$upstream_cookie_sid lookup=$arg_sid zone={zone}:1m timeout=1h;")
+    };
+    let (mut groups, mut locations, mut requests) = (String::new(), String::new(), Vec::new());
+    let mut applications = Vec::new();
+    for language in [Language::FastCgi, Language::Scgi, Language::Uwsgi] {
+        let name = language.name();
+        let _ = writeln!(groups, "upstream {name} {{ {}", learn(name));
+        for number in 0..3 {
+            let application = Application::speaking(language, move |request, stream| {
+                let session = request.param("QUERY_STRING").strip_prefix("begin=").unwrap_or("x");
+                let head = format!("Content-Type: text/plain\r\nSet-Cookie: sid={session}; path=/");
+                stream.write_all(&language.answer(&format!("{head}\r\n\r\n{number}"))).is_err()
+            });
+            let _ = writeln!(groups, "server {};", application.address());
+            applications.push(application);
+        }
+        groups += "}\n";
+        let pass = language.pass(name);
+        let _ = writeln!(locations, "location /{name} {{ {pass} {name}_param QUERY_STRING $args; }}");
+    }
+    let _ = write!(
+        groups,
+        "upstream grpc {{ {} server 127.0.0.1:%%PORT_1%%; server 127.0.0.1:%%PORT_2%%; server 127.0.0.1:%%PORT_3%%; }}",
+        learn("grpc")
+    );
+    for number in 1..=3 {
+        let _ = write!(
+            groups,
+            "server {{
+                listen 127.0.0.1:%%PORT_{number}%%; http2 on;
+                location / {{ add_header Set-Cookie sid=$arg_begin; return 200 {number}; }}
+            }}"
+        );
+    }
+    for name in ["fastcgi", "scgi", "uwsgi", "grpc"] {
+        requests
+            .extend(["one", "two", "three", "four"].map(|session| format!("GET /{name}?begin={session}")));
+        requests.extend(
+            ["four", "one", "three", "one", "two"].map(|session| format!("GET /{name}?sid={session}")),
+        );
+    }
+    let http = format!(
+        "{groups} server {{ listen 127.0.0.1:%%PORT%%; {locations} location /grpc {{ grpc_pass grpc; }} }}"
+    );
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
     agree(&Site::new(&http), &requests);
 }

@@ -231,7 +231,7 @@ impl Tier {
     ) -> Option<usize> {
         // The cost of a server, as it compares to that of the other one.
         let load = |states: &[State], index: usize, other: usize| {
-            cost(&self.servers[index], &states[index]) * u64::from(self.servers[other].weight)
+            u128::from(cost(&self.servers[index], &states[index])) * u128::from(self.servers[other].weight)
         };
         let mut least: Option<usize> = None;
         for index in 0..self.servers.len() {
@@ -492,5 +492,28 @@ impl State {
         // No time is over at once, also where the clock did not tick since.
         let recently = |checked| !server.fail_timeout.is_zero() && since(now, checked) <= server.fail_timeout;
         server.max_fails > 0 && self.fails >= server.max_fails && self.checked.is_some_and(recently)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LeastTime, Search, Server, Tier};
+    use net::SocketAddress;
+
+    /// The largest numbers that there may be are compared without loss.
+    #[test]
+    fn great_weights_and_many_requests() {
+        let server = |port: u16| {
+            let address = SocketAddress::Inet(([127, 0, 0, 1], port).into());
+            Server { weight: u32::MAX, ..Server::new(address) }
+        };
+        let tier = Tier::new(vec![server(1), server(2)]);
+        for (state, requests) in tier.lock().iter_mut().zip([u32::MAX - 1, u32::MAX - 2]) {
+            state.requests = requests;
+            state.timing.note_response(5000);
+        }
+        let search = Search { tried: &[], is_single: false, now_ms: 1 };
+        let quickest = || tier.quickest(LeastTime { of_head: false, in_flight: false }, search);
+        assert_eq!(quickest(), Some(1));
     }
 }

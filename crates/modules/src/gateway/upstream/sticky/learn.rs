@@ -26,6 +26,9 @@ pub(in crate::gateway::upstream) struct Learning {
 /// How long a session lasts without a request, in milliseconds, unless `timeout` says otherwise.
 const TIMEOUT_MS: u64 = 600_000;
 
+/// How many sessions that are over are dropped for a new one, so that no request pays for a million.
+const OVER_AT_ONCE: usize = 8;
+
 /// What nginx spends on a session besides its key, in bytes.
 const SESSION_ACCOUNT: usize = 121;
 
@@ -119,9 +122,12 @@ impl Learn {
         now_ms.saturating_sub(session.last_ms) >= self.learning.timeout_ms
     }
 
-    /// Drops the sessions that are over, then the oldest ones until there is room for one more.
+    /// Drops some of the sessions that are over, then the oldest ones until there is room for one more.
     fn make_room(&self, sessions: &mut Bounded<Session>, key: &[u8], now_ms: u64) {
-        while sessions.oldest().is_some_and(|session| self.is_over(session, now_ms)) {
+        for _ in 0..OVER_AT_ONCE {
+            if !sessions.oldest().is_some_and(|session| self.is_over(session, now_ms)) {
+                break;
+            }
             sessions.drop_oldest();
         }
         while !sessions.has_room(key) && sessions.drop_oldest() {}
@@ -207,6 +213,18 @@ mod tests {
         assert!((50..200).contains(&known), "{known}");
         assert_eq!(learn.route(b"0").as_deref(), Some(&b"b"[..]), "it was used all the time");
         assert_eq!(learn.route(b"999").as_deref(), Some(&b"a"[..]));
+    }
+
+    #[test]
+    fn one_request_drops_only_some_sessions_that_are_over() {
+        let learn = learn();
+        (0..40).for_each(|session| learn.learn(&lesson(session, true), b"a"));
+        let learning = Learning { timeout_ms: 0, ..learn.learning.clone() };
+        let over = Learn { learning, sessions: Arc::clone(&learn.sessions) };
+        let known =
+            || (0..40).filter(|session: &usize| learn.route(session.to_string().as_bytes()).is_some());
+        over.learn(&lesson(40, true), b"a");
+        assert_eq!(known().count(), 32);
     }
 
     #[test]
