@@ -3,8 +3,9 @@
 use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Body, Event, Exchange, Replaced, RequestBody, Reroute};
+use contract::{Body, Event, Exchange, Replaced, RequestBody, Reroute, Scope};
 use http::{Method, Status, escape};
+use std::sync::Arc;
 
 /// What takes the place of a bare status.
 pub(crate) enum Replacement {
@@ -14,12 +15,24 @@ pub(crate) enum Replacement {
     Reroute(Reroute),
 }
 
+/// The request for whose error a `.htaccess` file names a page. If that page cannot be sent, the server's own page has the
+/// settings of this request, as in Apache.
+struct Failed {
+    scope: Arc<Scope>,
+    path: Vec<u8>,
+    args: Option<Vec<u8>>,
+}
+
 /// Replaces a status: by the scope's `error_page` if one names it, else by the server's own page.
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
     let status = match exchange.error {
         Some(first) if exchange.error_page_used == Replaced::Kept => {
             if !first.is_redirection() {
                 exchange.response.location = None;
+            }
+            if let Some(failed) = exchange.attached::<Failed>() {
+                exchange.scope = Arc::clone(&failed.scope);
+                (exchange.request.path, exchange.request.args) = (failed.path.clone(), failed.args.clone());
             }
             first
         }
@@ -35,7 +48,7 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     // What was found out about the content that is not sent says nothing about the page.
     exchange.response.content_type = None;
     if may_reroute && exchange.error_page_used == Replaced::No {
-        let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
+        let pages = Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
             exchange
                 .tell(|| Event::new("error_page", format!("takes the place of {}", status.0)).at(page.place));
@@ -74,6 +87,9 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
                 exchange.request.method = Method::Get;
             }
             if page.is_public {
+                let scope = Arc::clone(&exchange.scope);
+                let (path, args) = (exchange.request.path.clone(), exchange.request.args.clone());
+                exchange.attach_own(Failed { scope, path, args });
                 // As in Apache the page gets no body.
                 exchange.request.body = Some(RequestBody::Memory(Bytes::new()));
             }

@@ -155,3 +155,33 @@ fn files_elsewhere_are_not_seen() {
     running.wait_for_log("error.log", "uses the function \"file\", which is not granted to .htaccess files");
     running.stop();
 }
+
+/// The host of a target in absolute form counts, and not that of `Host`.
+#[test]
+fn the_host_is_that_of_the_target() {
+    const RULES: &str =
+        "RewriteEngine on\nRewriteCond %{HTTP_HOST} !^good\\.example(:1)?$\nRewriteRule . - [F]\n";
+    const EXPRESSION: &str = "Require expr \"%{HTTP_HOST} == 'good.example'\"\n";
+    const VARIABLE: &str =
+        "SetEnvIf Host ^good\\.example$ ok\nRequire env ok\nHeader set X-Host \"expr=%{req:Host}\"\n";
+    let texts = [("rules", RULES), ("expression", EXPRESSION), ("variable", VARIABLE)];
+    let files: Vec<(String, &str)> =
+        texts.iter().map(|(folder, text)| (format!("{folder}/.htaccess"), *text)).collect();
+    let pages: Vec<(String, &str)> =
+        texts.iter().map(|(folder, _)| (format!("{folder}/a.txt"), "a")).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().chain(&pages).map(|(path, text)| (path.as_str(), *text)).collect();
+    let requests: Vec<String> = texts
+        .iter()
+        .flat_map(|(folder, _)| {
+            [
+                format!("GET http://good.example/{folder}/a.txt\nHost: bad.example"),
+                format!("GET http://bad.example/{folder}/a.txt\nHost: good.example"),
+                format!("GET http://GOOD.example:1/{folder}/a.txt\nHost: bad.example"),
+                format!("GET /{folder}/a.txt\nHost: good.example"),
+                format!("GET /{folder}/a.txt?http://good.example/\nHost: bad.example"),
+            ]
+        })
+        .collect();
+    super::agree(&files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

@@ -290,3 +290,30 @@ fn empty_values_of_locations() {
         </Files>\n<Files page.html>\nHeader merge Location x\nHeader merge Location x\nHeader merge Location y\n</Files>\n";
     agree_with_host(&[(".htaccess", TEXT)], &["GET /a.txt", "GET /b.txt", "GET /page.html"]);
 }
+
+/// The server's own page in place of an error document that cannot be sent has the settings of the request.
+#[test]
+fn an_error_document_that_fails_leaves_the_settings_of_the_request() {
+    const OUTER: &str = "ErrorDocument 404 /bare/missing.html\nErrorDocument 403 /bare/closed/x\nErrorDocument 410 /page.html\n\
+        ErrorDocument 405 /sub\nHeader always set X-A \"expr=%{REQUEST_URI}\"\nRedirect 410 /gone\nHeader set X-S 1\n\
+        <Files a.txt>\nRequire all denied\n</Files>\n";
+    agree_with_host(
+        &[
+            (".htaccess", OUTER),
+            ("sub/.htaccess", "Header always set X-Sub 1\n"),
+            ("bare/.htaccess", "Header always set X-B 1\n"),
+            ("bare/closed/.htaccess", "Require all denied\n"),
+            ("bare/closed/x", "x"),
+        ],
+        &[
+            "GET /none",
+            "GET /a.txt",
+            "GET /gone",
+            "GET /sub/none?x",
+            "GET /sub/a.txt",
+            "DELETE /b.txt",
+            "GET /bare/none",
+            "GET /bare/closed/x",
+        ],
+    );
+}

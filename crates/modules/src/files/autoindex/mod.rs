@@ -230,6 +230,11 @@ impl Listing {
         response.status = Status::OK;
         response.content_type = Some(settings.media_type());
         response.content_length = None;
+        if !content.is_empty() {
+            // As in Apache a client may ask for a part.
+            response.content_length = u64::try_from(content.len()).ok();
+            response.accept_ranges = true;
+        }
         if settings.tracks_time() {
             response.last_modified = Some(judged.modified());
         }
