@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tests::binary::{Server, have_nginx};
 use tests::site::{Running, Site};
+use tests::tls::{self, Kind, certificate};
 
 /// No wait for something that comes takes longer, whatever else the machine does.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -191,6 +192,54 @@ fn a_reload_keeps_sessions() {
     running.stop();
 }
 
+/// TLS ends here, for the server whose name the client asks for; what is no handshake is not passed on.
+#[test]
+fn encrypted_sessions() {
+    let back = echo();
+    let servers = "stream {
+        log_format s \"$status $ssl_server_name $ssl_alpn_protocol\";
+        access_log %%LOGS%%/sessions.log s;
+        ssl_certificate_key %%DIR%%/a.key;
+        server { listen 127.0.0.1:%%PORT_1%% ssl; ssl_certificate %%DIR%%/a.pem; proxy_pass BACK; }
+        server { listen 127.0.0.1:%%PORT_1%% ssl; server_name b.example; ssl_certificate %%DIR%%/$ssl_server_name.pem;
+                 return second; }
+        server { listen 127.0.0.1:%%PORT%%; return ready; access_log off; }
+    }";
+    let made = certificate("a.example", Kind::Ecdsa);
+    let site = || {
+        let site = Site::whole(&(START.to_owned() + &servers.replace("BACK", &back.to_string())));
+        site.beside("a.pem", &made.pem).beside("b.example.pem", &made.pem).beside("a.key", &made.key)
+    };
+    let of = |server: Server| {
+        let running = site().start(server);
+        let mut told = Vec::new();
+        for name in ["a.example", "b.example"] {
+            let mut stream = tls::Client::new(Some(name)).connect(running.address_of(1)).unwrap();
+            let mut read = [0; 6];
+            if name == "a.example" {
+                stream.write_all(b"secret").unwrap();
+            }
+            stream.read_exact(&mut read).unwrap();
+            told.push(String::from_utf8_lossy(&read).into_owned());
+        }
+        let mut stream = connect(&running, 1);
+        stream.write_all(b"in clear\r\n\r\n").unwrap();
+        let clear = rest(&mut stream);
+        assert!(!clear.contains("in clear"), "{clear}");
+        let log = running.stop_and(|running| running.log("sessions.log"));
+        let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        lines.sort();
+        (told, lines)
+    };
+    let (told, lines) = of(Server::Fulmar);
+    assert_eq!(told, ["secret", "second"]);
+    let expected = ["200 a.example -", "200 b.example -", "500 - -"];
+    assert_eq!(lines, expected);
+    if have_nginx() {
+        assert_eq!(of(Server::Nginx), (told, lines));
+    }
+}
+
 /// What a configuration is refused for, or warned of.
 #[test]
 fn what_is_not_built_is_refused_by_name() {
@@ -210,6 +259,15 @@ fn what_is_not_built_is_refused_by_name() {
         ),
         (server("listen 127.0.0.1:1; ssl_preread on; return x;"), "\"ssl_preread\" is not built yet"),
         (server("listen 127.0.0.1:1; ssl_preread off; return x;"), "accepted"),
+        (server("listen 127.0.0.1:1 ssl; return x;"), "no \"ssl_certificate\" is defined"),
+        (server("listen 127.0.0.1:1 ssl; ssl_certificate auto; server_name a.example; return x;"), {
+            "certificates of authorities are not built yet in \"stream\""
+        }),
+        (
+            server("listen 127.0.0.1:1; ssl_verify_client on; return x;"),
+            "\"ssl_verify_client\" is not built yet",
+        ),
+        (server("listen 127.0.0.1:1; proxy_ssl on; return x;"), "\"proxy_ssl\" is not built yet"),
         (server("listen 127.0.0.1:1; pass 127.0.0.1:2;"), "\"pass\" is not built yet"),
         (
             server("listen 127.0.0.1:1; proxy_protocol v2; return x;"),

@@ -51,14 +51,11 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
             (b"default_server" | b"default", None) => default_server = true,
             (b"bind", None) => has_options = true,
             (b"http2" | b"quic", _) if is_stream => return Err(args.invalid(word)),
-            (b"udp" | b"ssl", None) if is_stream => {
-                let (why, hint) = match word.is("udp") {
-                    true => ("datagrams are not passed on", "let another program pass on datagrams"),
-                    false => ("connections would not be decrypted", "let an http server end the encryption"),
-                };
-                let message =
-                    format!("parameter \"{word}\" of \"listen\" in \"stream\" is not built yet ({why})");
-                loading.refuse(Diagnostic::emerg(message).at(args.node.span).under(word.span).hint(hint))?;
+            (b"udp", None) if is_stream => {
+                let message = "parameter \"udp\" of \"listen\" in \"stream\" is not built yet (datagrams are not passed on)";
+                let refusal = Diagnostic::emerg(message).at(args.node.span).under(word.span);
+                loading
+                    .refuse(refusal.hint("leave the line out, and let another program pass on datagrams"))?;
             }
             (name, None) if let Some(protocol) = Protocols::of_parameter(name) => {
                 protocols = protocols.or(protocol);

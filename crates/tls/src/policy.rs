@@ -53,6 +53,8 @@ pub struct Choices {
     pub record_size: usize,
     /// Whether certificates are sent compressed to clients that allow that (RFC 8879).
     pub compresses: bool,
+    /// Whether no protocol of the application is agreed on (ALPN), whatever clients offer.
+    pub without_protocols: bool,
 }
 
 /// The most content that a record may have, in bytes.
@@ -80,6 +82,7 @@ impl Default for Choices {
             suites: String::new(),
             record_size: RECORD_MAX,
             compresses: false,
+            without_protocols: false,
         }
     }
 }
@@ -113,6 +116,7 @@ impl Settings<'_> {
             suites,
             record_size,
             compresses,
+            without_protocols,
         } = choices;
         let mut digest = Digest::new();
         digest.number(pairs.len() as u128);
@@ -120,7 +124,8 @@ impl Settings<'_> {
         digest.bytes(ciphers.as_bytes());
         digest.bytes(curves.as_bytes());
         digest.bytes(suites.as_bytes());
-        for flag in [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses] {
+        let flags = [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses, without_protocols];
+        for flag in flags {
             digest.number((*flag).into());
         }
         digest.number(*record_size as u128);
@@ -260,7 +265,9 @@ impl ServerPolicy {
         if choices.compresses {
             config.cert_compressors = vec![&Zlib];
         }
-        config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
+        if !choices.without_protocols {
+            config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
+        }
         // A client that has to show a certificate sends nothing before.
         let takes_early_data = choices.early_data && choices.tls13 && settings.clients.is_none();
         if takes_early_data {
@@ -458,6 +465,7 @@ mod tests {
             Choices { suites: "TLS_AES_128_GCM_SHA256".to_owned(), ..choices.clone() },
             Choices { record_size: 4096, ..choices.clone() },
             Choices { compresses: true, ..choices.clone() },
+            Choices { without_protocols: true, ..choices.clone() },
         ];
         let mut all = vec![
             settings.clone(),

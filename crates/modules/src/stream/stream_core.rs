@@ -17,7 +17,13 @@
 //! `$upstream_first_byte_time`, `$upstream_session_time` and so on.
 //!
 //! A reload keeps sessions: they go on with the configuration under which they began, for at most
-//! `worker_shutdown_timeout`. UDP, `ssl_preread` and `pass` are not built yet.
+//! `worker_shutdown_timeout`.
+//!
+//! With `listen … ssl` the server ends the encryption: `ssl_certificate`, `ssl_certificate_key`, `ssl_protocols` and so on
+//! work as in `http`, and several servers of an address are chosen by the name that clients ask for (`server_name`). No
+//! protocol is agreed on by ALPN. Unlike in nginx, the handshake comes before `limit_conn`, `allow` and `deny`.
+//!
+//! UDP, `ssl_preread`, `pass`, `ssl_verify_client`, `ssl_alpn` and `proxy_ssl` are not built yet.
 //!
 //! ```conf
 //! events {
@@ -43,7 +49,7 @@ use std::time::Duration;
 /// Sessions.
 pub static MODULE: Module = Module {
     name: "stream_core",
-    directives: &[&PROXY_PROTOCOL_TIMEOUT, &TCP_NODELAY],
+    directives: &[&PROXY_PROTOCOL_TIMEOUT, &SSL_HANDSHAKE_TIMEOUT, &TCP_NODELAY],
     variables: &[
         Variable::new("bytes_received", bytes_received).of_stream(),
         Variable::new("session_time", crate::values::variables::request_time).of_stream(),
@@ -62,6 +68,12 @@ pub static PROXY_PROTOCOL_TIMEOUT: Directive<Duration> = Directive::time("proxy_
     .default("30s")
     .help("How long the header of the PROXY protocol may take.");
 
+/// `ssl_handshake_timeout TIME`
+pub static SSL_HANDSHAKE_TIMEOUT: Directive<Duration> = Directive::time("ssl_handshake_timeout")
+    .within(Contexts::ALL_STREAM)
+    .default("60s")
+    .help("How long a TLS handshake may take; after a header of the PROXY protocol, `proxy_protocol_timeout` is for both.");
+
 /// `tcp_nodelay on | off`
 pub static TCP_NODELAY: Directive<bool> = Directive::flag("tcp_nodelay")
     .slot("stream tcp_nodelay")
@@ -75,6 +87,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let limit = view.get(&PROXY_PROTOCOL_TIMEOUT).copied().unwrap_or(Duration::from_secs(30));
     builder.policy.head.proxy_protocol_timeout = Some(limit);
+    view.assign(&SSL_HANDSHAKE_TIMEOUT, &mut builder.policy.head.client_header_timeout);
     Ok(())
 }
 

@@ -150,6 +150,7 @@ impl ClientConnection {
     fn select(&mut self, policy: ServerPolicy, certificates: &Arc<Certificates>) -> io::Result<()> {
         let server = self.named.as_ref().unwrap_or_else(|| self.default_server());
         let scope = Arc::clone(&server.scope);
+        let is_stream = self.hosts().is_stream();
         let start = self.start.get_or_insert_default();
         let tls = Tls {
             agreed: Negotiated::default(),
@@ -159,7 +160,8 @@ impl ClientConnection {
         };
         // Variables see the connection, and a request of which nothing is known.
         let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.info).clone() };
-        let variables = Arc::clone(&self.serving.site.variables);
+        let site = &self.serving.site;
+        let variables = Arc::clone(if is_stream { &site.stream_variables } else { &site.variables });
         let exchange = Exchange::new(Rc::new(connection), Request::new(), scope, variables);
         let selected = certificates.select(&exchange);
         if selected.needs_files() {

@@ -75,6 +75,11 @@ fn begin(client: &ClientConnection) -> Box<PooledRequest> {
     let flow = &mut pooled.request.flow;
     flow.exchange.take_up(&client.info, &client.serving.site.stream_variables, client.info.accepted);
     flow.start(client.default_server());
+    if let Some(name) = client.info.tls.as_ref().and_then(|tls| tls.server_name.as_deref()) {
+        flow.exchange.request.host.extend_from_slice(name.as_bytes());
+        // The handshake chose the server already; the pattern of its name may capture parts of the name.
+        let _ = client.hosts().find(&flow.exchange);
+    }
     pooled
 }
 

@@ -3,7 +3,8 @@
 use super::responder::Responder;
 use crate::shared::issued;
 use conf::{Diagnostic, value};
-use contract::{Args, Loading, Pem, PemSource, VerifyClient};
+use contract::{Args, Loading, Pem, PemSource, TlsPolicy, VerifyClient};
+use upstream::ConfCommands;
 
 pub(super) const VERIFY: [(&str, VerifyClient); 4] = [
     ("off", VerifyClient::Off),
@@ -66,4 +67,21 @@ pub(super) fn parse_responder_of_clients(
 
 pub(super) fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
     Ok(String::from_utf8_lossy(&args.word(0)?.text).into_owned())
+}
+
+/// Commands count more than other directives.
+pub(super) fn command(commands: &ConfCommands, policy: &mut TlsPolicy) {
+    policy.certificates =
+        commands.pair().map_or_else(|| std::mem::take(&mut policy.certificates), |pair| vec![pair]);
+    let choices = &mut policy.choices;
+    choices.tls12 &= !commands.without_tls12;
+    choices.tls13 &= !commands.without_tls13;
+    let texts = [
+        (&commands.ciphers, &mut choices.ciphers),
+        (&commands.suites, &mut choices.suites),
+        (&commands.curves, &mut choices.curves),
+    ];
+    texts.into_iter().for_each(|(command, choice)| command.iter().for_each(|text| choice.clone_from(text)));
+    choices.tickets = commands.tickets.unwrap_or(choices.tickets);
+    choices.prefer_server_ciphers = commands.server_order.unwrap_or(choices.prefer_server_ciphers);
 }

@@ -8,25 +8,36 @@ use journal::clock::Time;
 use tls::PeerCertificate;
 
 pub(super) const VARIABLES: &[Variable] = &[
-    Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.protocol))),
-    Variable::new("ssl_cipher", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.cipher))),
-    Variable::new("ssl_curve", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.curve))),
-    Variable::new("ssl_ciphers", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.ciphers()))),
-    Variable::new("ssl_curves", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.groups()))),
-    Variable::new("ssl_sigalgs", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.schemes()))),
+    Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.protocol)))
+        .everywhere(),
+    Variable::new("ssl_cipher", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.cipher)))
+        .everywhere(),
+    Variable::new("ssl_curve", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.curve)))
+        .everywhere(),
+    Variable::new("ssl_ciphers", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.ciphers())))
+        .everywhere(),
+    Variable::new("ssl_curves", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.groups())))
+        .everywhere(),
+    Variable::new("ssl_sigalgs", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.schemes())))
+        .everywhere(),
     Variable::new("ssl_sigalg", |exchange, _, out| {
         put(exchange, out, |tls| Some(tls.agreed.signature_algorithm))
-    }),
-    Variable::new("ssl_server_name", |exchange, _, out| put(exchange, out, |tls| tls.server_name.as_deref())),
+    })
+    .everywhere(),
+    Variable::new("ssl_server_name", |exchange, _, out| put(exchange, out, |tls| tls.server_name.as_deref()))
+        .everywhere(),
     Variable::new("ssl_alpn_protocol", |exchange, _, out| {
         put(exchange, out, |tls| tls.agreed.alpn.as_deref())
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_session_reused", |exchange, _, out| {
         put(exchange, out, |tls| Some(if tls.agreed.resumed { "r" } else { "." }))
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_session_id", |exchange, _, out| {
         put(exchange, out, |tls| tls.agreed.session.map(|id| hex::text(&id)))
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_early_data", |exchange, _, out| {
         put(exchange, out, |tls| tls.early.get().then_some("1"))
     }),
