@@ -504,9 +504,9 @@ mod tests {
         });
         if is_superuser() {
             let text = "getpwnam(\"no-such-user\") failed in /etc/x/x.conf:1";
-            assert_eq!(error("user no-such-user;"), text);
+            assert_eq!(error("user no-such-user; events {}"), text);
         } else {
-            let read = read("user root;").map_err(|refusal| refusal.error).unwrap().read;
+            let read = read("user root; events {}").map_err(|refusal| refusal.error).unwrap().read;
             assert!(read.line(&read.notes[0]).ends_with("privileges, ignored in /etc/x/x.conf:1"));
         }
     }
@@ -516,11 +516,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (good, bad) = (directory.path().join("e"), directory.path().join("none/e"));
         let open = |path: &Path| {
-            let configuration = read(&format!("error_log {};", path.display()));
+            let configuration = read(&format!("error_log {}; events {{}}", path.display()));
             configuration.map_err(|refusal| refusal.error).unwrap().open_files()
         };
         let check = |path: &Path| {
-            let configuration = read(&format!("error_log {};", path.display()));
+            let configuration = read(&format!("error_log {}; events {{}}", path.display()));
             configuration.map_err(|refusal| refusal.error).unwrap().check_files()
         };
         assert!(check(&good).is_empty() && !good.exists());

@@ -271,7 +271,9 @@ impl<D: Dialogue> Conversation<D> {
         if let Some(carrier) = D::CARRIER {
             return self.join(turn, carrier, (lease, clock));
         }
-        if let Some(parked) = pool::take(&lease, &self.call) {
+        // What a client says through a tunnel belongs on a connection on which nobody has said anything.
+        let parked = if D::IS_TUNNEL { None } else { pool::take(&lease, &self.call) };
+        if let Some(parked) = parked {
             return self.ask(Link::Whole(parked), lease, clock);
         }
         match self.open(&lease) {
