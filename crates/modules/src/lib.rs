@@ -172,6 +172,7 @@ mod shared {
     pub(crate) mod cached;
     pub(crate) mod cgi;
     pub(crate) mod changed;
+    pub(crate) mod connected;
     pub(crate) mod cookies;
     pub(crate) mod directories;
     pub(crate) mod dynamic;

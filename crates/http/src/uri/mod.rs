@@ -11,4 +11,4 @@ mod target;
 
 pub use host::{Host, InvalidHost};
 pub use path::{InvalidPath, normalise_path, split_unchecked_uri, unescape_uri};
-pub use target::{InvalidTarget, Target, TargetForm, parse_target};
+pub use target::{InvalidTarget, Target, TargetForm, authority, parse_target};

@@ -93,6 +93,12 @@ pub fn parse_target(raw: &[u8], merge_slashes: bool, out: &mut Target) -> Result
     Ok(())
 }
 
+/// The host of a request target in absolute form, and its port if it has one, as written.
+pub fn authority(raw: &[u8]) -> Option<&[u8]> {
+    let range = if raw.starts_with(b"/") { None } else { find_authority(raw).ok() };
+    range.filter(|range| range.start > 0).and_then(|range| raw.get(range))
+}
+
 /// The range of `host:port` in a target that does not start with a slash.
 fn find_authority(raw: &[u8]) -> Result<Range<usize>, InvalidTarget> {
     let scheme_length = raw
@@ -112,12 +118,25 @@ fn find_authority(raw: &[u8]) -> Result<Range<usize>, InvalidTarget> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, TargetForm, parse_target};
+    use super::{Target, TargetForm, authority, parse_target};
 
     fn parse(raw: &str) -> Option<Target> {
         let mut target = Target::default();
         parse_target(b"http://before:1/before?before", true, &mut target).unwrap();
         parse_target(raw.as_bytes(), true, &mut target).ok().map(|()| target)
+    }
+
+    #[test]
+    fn only_absolute_targets_have_an_authority() {
+        for (raw, found) in [
+            ("http://H:81/a", Some("H:81")),
+            ("http://h?b", Some("h")),
+            ("h:81", None),
+            ("/http://h/", None),
+            ("*", None),
+        ] {
+            assert_eq!(authority(raw.as_bytes()), found.map(str::as_bytes), "{raw}");
+        }
     }
 
     #[test]

@@ -84,17 +84,15 @@ pub(crate) static DENY: Directive<Limited> =
         .help("Denies all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Satisfy All | Any`
-pub(crate) static SATISFY: Directive<(Option<Arc<Methods>>, bool)> = in_file(Directive::new(
-    "Satisfy",
-    parse_satisfy,
-))
-.args(Arity::Exactly(1))
-.help(
-    "Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).",
-);
+pub(crate) static SATISFY: Directive<Satisfying> = in_file(Directive::new("Satisfy", parse_satisfy))
+    .args(Arity::Exactly(1))
+    .help("Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).");
 
 /// A directive, and the methods that it counts for; none for all.
 pub(crate) type Limited = (Option<Arc<Methods>>, Line);
+
+/// The methods that a `Satisfy` counts for, none for all, and whether it is `Any`.
+pub(crate) type Satisfying = (Option<Arc<Methods>>, bool);
 
 /// One directive.
 #[derive(Clone, Debug)]
@@ -131,7 +129,7 @@ fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
     }
 }
 
-fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<(Option<Arc<Methods>>, bool), Diagnostic> {
+fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<Satisfying, Diagnostic> {
     let is_any = args.value(0, |word| choice(word, &[("all", false), ("any", true)]))?;
     Ok((loading.methods.clone(), is_any))
 }
@@ -175,10 +173,9 @@ pub(crate) fn alternative(view: &View<'_>) -> Option<Rules> {
     (!satisfy.0.is_empty()).then(|| Rules::of(view).unwrap_or(Rules { satisfy, ..Rules::default() }))
 }
 
-/// For which methods the rules or the requirements are enough: the methods of each `Satisfy`, and whether it is `Any`.
-/// It is empty if both have to let a client pass, or if there are no requirements.
+/// For which methods the rules or the requirements are enough: each `Satisfy`. It is empty if both have to let a client pass, or if there are no requirements.
 #[derive(Default)]
-struct Satisfy(Vec<(Option<Arc<Methods>>, bool)>);
+struct Satisfy(Vec<Satisfying>);
 
 impl Satisfy {
     fn of(view: &View<'_>) -> Satisfy {
@@ -194,9 +191,7 @@ impl Satisfy {
             return false;
         }
         let method = variables::method(exchange);
-        let counts = |(methods, _): &&(Option<Arc<Methods>>, bool)| {
-            methods.as_ref().is_none_or(|methods| methods.has(method))
-        };
+        let counts = |(methods, _): &&Satisfying| methods.as_ref().is_none_or(|methods| methods.has(method));
         self.0.iter().rfind(counts).is_some_and(|(_, is_any)| *is_any)
     }
 }

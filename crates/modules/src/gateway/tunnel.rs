@@ -39,8 +39,9 @@
 //! ```
 
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
+use crate::shared::connected::Connected;
 use crate::shared::gateway::{Gateway, Protocol};
-use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
+use ::upstream::{Conversation, Failures, Names, Options, Settings};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, View, Work,
@@ -48,7 +49,6 @@ use contract::{
 use http::{Fields, Method, Status};
 use journal::Level;
 use std::sync::Arc;
-use wire::Buffer;
 
 /// Tunnels to other servers.
 pub static MODULE: Module = Module {
@@ -193,42 +193,6 @@ impl Protocol for Tunnels {
 
     fn switches(_: &Connected) -> bool {
         true
-    }
-}
-
-/// A connection on which nothing is said.
-#[derive(Default)]
-struct Connected {
-    fields: Fields,
-}
-
-impl Dialogue for Connected {
-    const IS_TUNNEL: bool = true;
-
-    fn clear(&mut self) {
-        self.fields.clear();
-    }
-
-    fn begin(&mut self, _: &mut Vec<u8>) {}
-
-    fn append_piece(&mut self, _: &[u8], _: &mut Vec<u8>) {}
-
-    fn append_end(&mut self, _: &mut Vec<u8>) {}
-
-    fn read_head(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Option<Status>, Failure> {
-        Ok(Some(Status::OK))
-    }
-
-    fn read_content(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Decoded, String> {
-        Ok(Decoded::End)
-    }
-
-    fn ends_with_connection(&self) -> bool {
-        true
-    }
-
-    fn keeps_connection(&self) -> bool {
-        false
     }
 }
 

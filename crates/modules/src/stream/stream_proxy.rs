@@ -49,7 +49,8 @@
 //! ```
 
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
-use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
+use crate::shared::connected::Connected;
+use ::upstream::{Conversation, Failures, Names, Options, Settings};
 use conf::value::{choice, flag};
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
@@ -61,7 +62,6 @@ use http::Status;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::Buffer;
 
 /// Connections to other servers.
 pub static MODULE: Module = Module {
@@ -201,7 +201,7 @@ impl Handler for Proxy {
             Ok(place) => place,
             Err(_) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
         };
-        let mut conversation = Conversation::<Session>::new(exchange, &place.group, &self.settings);
+        let mut conversation = Conversation::<Connected>::new(exchange, &place.group, &self.settings);
         if self.sends_header {
             let header = &mut conversation.dialogue.header;
             append_proxy_header(addresses(exchange), header);
@@ -216,7 +216,7 @@ impl Handler for Proxy {
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         let Outcome::Task(task) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
-        let Ok(mut conversation) = task.downcast::<Conversation<Session>>() else {
+        let Ok(mut conversation) = task.downcast::<Conversation<Connected>>() else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
         // There is one status for all failures of servers.
@@ -241,43 +241,5 @@ fn addresses(exchange: &Exchange) -> Option<(SocketAddr, SocketAddr)> {
     match (&exchange.connection.peer, &exchange.connection.local) {
         (Peer::Inet(client), Peer::Inet(server)) => Some((*client, *server)),
         _ => None,
-    }
-}
-
-/// A connection on which the client says everything, after a header.
-#[derive(Default)]
-struct Session {
-    header: Vec<u8>,
-}
-
-impl Dialogue for Session {
-    const IS_TUNNEL: bool = true;
-
-    fn clear(&mut self) {
-        self.header.clear();
-    }
-
-    fn begin(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.header);
-    }
-
-    fn append_piece(&mut self, _: &[u8], _: &mut Vec<u8>) {}
-
-    fn append_end(&mut self, _: &mut Vec<u8>) {}
-
-    fn read_head(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Option<Status>, Failure> {
-        Ok(Some(Status::OK))
-    }
-
-    fn read_content(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Decoded, String> {
-        Ok(Decoded::End)
-    }
-
-    fn ends_with_connection(&self) -> bool {
-        true
-    }
-
-    fn keeps_connection(&self) -> bool {
-        false
     }
 }

@@ -340,12 +340,7 @@ impl End for Http1<'_> {
         _: &mut Exchange,
         room: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let ClientConnection { stream, input, .. } = &mut *self.client;
-        match input.is_empty() {
-            true => stream.poll_read(cx, room),
-            // What came together with the head of the request.
-            false => Poll::Ready(Ok(input.take(room))),
-        }
+        self.client.poll_read_raw(cx, room)
     }
 
     #[inline]

@@ -37,6 +37,7 @@ use session::Session;
 use site::{Listen, Protocols, Server};
 use std::cell::Cell;
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
@@ -407,6 +408,15 @@ enum Input {
 impl ClientConnection {
     fn thread(&self) -> &Rc<Thread> {
         self.counted.thread()
+    }
+
+    /// Reads bytes as they are: first what came together with what was read before.
+    #[inline]
+    fn poll_read_raw(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self.input.is_empty() {
+            true => self.stream.poll_read(cx, room),
+            false => Poll::Ready(Ok(self.input.take(room))),
+        }
     }
 
     /// Leaves a detached request to the thread.

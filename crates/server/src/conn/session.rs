@@ -148,12 +148,7 @@ impl End for Raw<'_> {
         exchange: &mut Exchange,
         room: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let ClientConnection { stream, input, .. } = &mut *self.0;
-        let count = match input.is_empty() {
-            true => ready!(stream.poll_read(cx, room))?,
-            // What came together with the header of the PROXY protocol.
-            false => input.take(room),
-        };
+        let count = ready!(self.0.poll_read_raw(cx, room))?;
         exchange.request.length += count as u64;
         Poll::Ready(Ok(count))
     }

@@ -107,7 +107,9 @@ impl Handler for Remember {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let request = &exchange.request;
         let status = exchange.error.filter(|_| exchange.error_page_used == Replaced::Kept);
-        let (Some(status), Some(failed)) = (status, exchange.attached::<Failed>()) else {
+        // Most requests are no error documents.
+        let Some((status, failed)) = status.and_then(|status| Some((status, exchange.attached::<Failed>()?)))
+        else {
             if !self.stores {
                 return Step::Next;
             }

@@ -55,7 +55,7 @@ fn answer_with(exchange: &mut Exchange, media_type: Bytes) -> Step {
     let method = exchange.request.head.method_name();
     if method != b"OPTIONS" {
         let is_known = METHODS.iter().any(|name| name.as_bytes() == method);
-        return Step::Finish(if is_known { Status::METHOD_NOT_ALLOWED } else { Status(501) });
+        return Step::Finish(if is_known { Status::METHOD_NOT_ALLOWED } else { Status::NOT_IMPLEMENTED });
     }
     // A rule may have set another type.
     let content_type = exchange.response.content_type.take().unwrap_or(media_type);

@@ -219,9 +219,9 @@ pub(crate) fn moment(seconds: i64) -> Vec<u8> {
 /// target that is a URL takes the place of `Host` (RFC 9112, section 3.2.2).
 pub(crate) fn request_field(exchange: &Exchange, name: &str) -> Option<Vec<u8>> {
     if name.eq_ignore_ascii_case("host")
-        && let Some(host) = host_of_target(exchange.request.head.target())
+        && let Some(host) = http::uri::authority(exchange.request.head.target())
     {
-        return Some(host);
+        return Some(host.to_ascii_lowercase());
     }
     let mut values = exchange.request.head.fields.all(name);
     let mut joined = values.next()?.to_vec();
@@ -230,18 +230,6 @@ pub(crate) fn request_field(exchange: &Exchange, name: &str) -> Option<Vec<u8>> 
         joined.extend_from_slice(value);
     }
     Some(joined)
-}
-
-/// The host of a request target in absolute form, and its port if it has one.
-fn host_of_target(target: &[u8]) -> Option<Vec<u8>> {
-    if target.starts_with(b"/") {
-        return None;
-    }
-    let start = target.windows(3).position(|part| part == b"://")? + 3;
-    let rest = &target[start..];
-    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
-    let host = rest[..end].rsplit(|&byte| byte == b'@').next().unwrap_or_default();
-    Some(host.to_ascii_lowercase())
 }
 
 /// A field of the response, also one that the server keeps apart.
