@@ -44,6 +44,17 @@ clients = 500
 keep_alive = true
 "#;
 
+/// A load of which a block never ends while a test waits, by its path.
+const ENDLESS: &str = r#"
+[[loads]]
+id = "endless"
+title = "Endless"
+path = "/endless"
+clients = 4
+seconds = 600.0
+keep_alive = true
+"#;
+
 /// What a run may leave behind, all below one folder.
 struct Run {
     folder: tempfile::TempDir,
@@ -53,8 +64,21 @@ struct Run {
 impl Run {
     fn start(seconds: f64, only: &str) -> Run {
         let folder = tempfile::tempdir().unwrap();
+        let text = EXPERIMENT.replace("SECONDS", &format!("{seconds:?}"));
+        Run::start_text(folder, &text, only)
+    }
+
+    /// The first load in short blocks, then one whose first block does not end.
+    fn start_endless(only: &str) -> Run {
+        let (kept, _) = EXPERIMENT.split_once("[[loads]]\nid = \"idle\"").unwrap();
+        let file = "[[files]]\npath = \"endless\"\nlength = 1024\n\n[[loads]]";
+        let text = kept.replace("SECONDS", "0.2").replacen("[[loads]]", file, 1) + ENDLESS;
+        Run::start_text(tempfile::tempdir().unwrap(), &text, only)
+    }
+
+    fn start_text(folder: tempfile::TempDir, text: &str, only: &str) -> Run {
         let experiment = folder.path().join("long.toml");
-        fs::write(&experiment, EXPERIMENT.replace("SECONDS", &format!("{seconds:?}"))).unwrap();
+        fs::write(&experiment, text).unwrap();
         fs::create_dir(folder.path().join("tmp")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
         command.args(["run", "--turns", "2", "--only", only, "long", "--experiment"]).arg(experiment);
@@ -156,10 +180,13 @@ fn in_the_middle_of_a_block() {
 
 #[test]
 fn what_was_measured_before_is_kept() {
-    let mut run = Run::start(0.2, "reference-epoll,reference-thread");
-    run.until("a second block", |run| run.blocks().len() == 1 && run.runs("load --json"));
-    let measured = run.interrupt(Signal::TERM);
-    assert!((1..=3).contains(&measured), "{measured}");
+    let mut run = Run::start_endless("reference-epoll,reference-thread");
+    // The block of the second load lasts longer than any wait of this test: no block can end in between.
+    run.until("a block of the second load", |run| run.runs("load --json") && run.runs("/endless"));
+    let before = run.blocks().len();
+    // Two turns of two servers and a twin, and more turns if the machine was busy.
+    assert!(before >= 6, "{before}");
+    assert_eq!(run.interrupt(Signal::TERM), before);
 }
 
 #[test]
@@ -190,8 +217,9 @@ fn while_features_are_probed() {
 fn while_idle_connections_are_held() {
     let mut run = Run::start(0.1, "reference-epoll");
     run.until("a generator that holds", |run| run.runs("load --idle"));
-    // The two blocks of the load, and its twin's.
-    assert_eq!(run.interrupt(Signal::INT), 4);
+    // Two turns of the server and its twin, and more turns if the machine was busy.
+    let measured = run.interrupt(Signal::INT);
+    assert!((4..=8).contains(&measured), "{measured}");
 }
 
 /// The run in which a server is killed says so, and so does each later one of it; the others are measured.
@@ -204,7 +232,7 @@ fn a_server_that_dies_is_named() {
         kill_process(Pid::from_raw(i32::try_from(*server).unwrap()).unwrap(), Signal::KILL).unwrap();
     }
     run.until("all runs of the first load", |run| {
-        run.blocks().iter().filter(|block| block.cell.load == "kept").count() == 6
+        run.blocks().iter().filter(|block| block.cell.load == "kept").count() >= 6
     });
     let blocks = run.blocks();
     let why = |name: &str| -> Vec<Option<String>> {
@@ -217,7 +245,7 @@ fn a_server_that_dies_is_named() {
     let is_in_the_middle = says(&died[0], "the server ended in the middle of this run, by signal 9");
     assert!(is_in_the_middle || died[0].is_none(), "{died:?}");
     assert!(says(&died[1], "the server is not running any more: it ended by signal 9"), "{died:?}");
-    assert_eq!(why("reference-thread"), [None, None]);
+    assert!(why("reference-thread").len() >= 2 && why("reference-thread").iter().all(Option::is_none));
     run.end(Signal::INT);
 }
 
