@@ -1,5 +1,6 @@
 //! Medians, how sure they are, and what chance alone would have given.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::model::random::XorShift;
@@ -51,22 +52,45 @@ pub fn median(sample: &[f64]) -> f64 {
     middle(&mut sample.to_vec())
 }
 
-/// How likely ratios as far from 1 as these are where nothing but chance makes them differ: Student's t-test on their
-/// logarithms, both sides. Of fewer than two ratios nothing can be said: 1. Where all are the same, they are so because
-/// figures are rounded and not because nothing makes them differ: what remains is that all lie on one side.
+/// How likely ratios as far from 1 as these are where nothing but chance makes them differ, on both sides. It is the
+/// level at which the interval of [`Estimate::of`] just reaches 1: the part of the medians of resampled turns that lie
+/// on the other side of 1, here not drawn but computed, widened for small samples in the same way. Where all turns lie on
+/// one side, it is what remains: that chance puts them there. Of fewer than two ratios nothing can be said: 1.
 pub fn p_value(ratios: &[f64]) -> f64 {
-    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let count = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / count;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    if logs.len() < 2 || !mean.is_finite() || mean == 0.0 {
+    let count = ratios.len();
+    if count < 2 || ratios.iter().any(|ratio| !ratio.is_finite()) {
         return 1.0;
     }
-    if ratios.iter().all(|ratio| *ratio == ratios[0]) {
-        return 2.0 * 0.5_f64.powi(i32::try_from(logs.len()).unwrap_or(i32::MAX));
+    let part = |is_there: fn(&f64) -> bool| ratios.iter().filter(|ratio| is_there(ratio)).count() as f64;
+    let (below, above) = (part(|ratio| *ratio < 1.0), part(|ratio| *ratio > 1.0));
+    // A turn that shows no difference lies on both sides.
+    let other_side = (below.min(above) + (count as f64 - below - above) / 2.0) / count as f64;
+    let beyond = median_beyond(count, other_side.min(0.5));
+    let one_side = 2.0 * 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let (mut low, mut high) = (0.0, 100.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if (1.0 - within(middle, 1000)) / 2.0 > beyond { low = middle } else { high = middle }
     }
-    let error = (squares / (count - 1.0) / count).sqrt();
-    1.0 - within(mean.abs() / error, logs.len() - 1)
+    let narrowed = low * ((count - 1) as f64 / count as f64).sqrt();
+    (1.0 - within(narrowed, count - 1)).max(one_side).min(1.0)
+}
+
+/// How often the median of so many draws lies on that side of a bound on which each draw lies with this probability. Of
+/// an even number the two middle draws may lie on both sides: half of these count.
+fn median_beyond(count: usize, probability: f64) -> f64 {
+    let mut term = (1.0 - probability).powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let odds = probability / (1.0 - probability);
+    let mut sum = 0.0;
+    for drawn in 0..=count {
+        match (2 * drawn).cmp(&count) {
+            Ordering::Greater => sum += term,
+            Ordering::Equal => sum += term / 2.0,
+            Ordering::Less => {}
+        }
+        term *= odds * (count - drawn) as f64 / (drawn + 1) as f64;
+    }
+    sum
 }
 
 /// Holm's correction: what each of these p-values comes to when all of them are looked at together.
@@ -225,8 +249,26 @@ mod tests {
         assert_eq!(p_value(&[1.0, 1.0, 1.0]), 1.0);
         assert_eq!([p_value(&[2.0; 2]), p_value(&[0.5; 3]), p_value(&[2.0; 5])], [0.5, 0.25, 0.0625]);
         assert!(p_value(&[2.0; 20]) < 1e-5);
-        assert!(p_value(&[1.9, 2.0, 2.1]) < 0.01);
+        assert_eq!(p_value(&[1.9, 2.0, 2.1]), 0.25, "three turns on one side are chance in one case of four");
         assert!((p_value(&[1.9, 2.0, 2.1]) - p_value(&[1.0 / 1.9, 0.5, 1.0 / 2.1])).abs() < 1e-9);
+    }
+
+    /// The interval and the p-value are one procedure: one leaves 1 out where the other is below 5 %.
+    #[test]
+    fn the_interval_and_the_p_value_agree() {
+        let mut random = XorShift::new();
+        let mut apart = 0;
+        for _ in 0..60 {
+            let ratios = made(&mut random, 1.02, 0.05, 20);
+            let estimate = Estimate::of(&ratios);
+            let is_outside = estimate.low > 1.0 || estimate.high < 1.0;
+            apart += usize::from(is_outside != (p_value(&ratios) < 0.05));
+        }
+        assert!(apart <= 6, "{apart} of 60");
+        let sides =
+            |other: usize| (0..20).map(|turn| if turn < other { 0.9 } else { 1.1 }).collect::<Vec<_>>();
+        let p: Vec<f64> = (0..=10).map(|other| p_value(&sides(other))).collect();
+        assert!(p.windows(2).all(|pair| pair[0] < pair[1]) && p[3] < 0.05 && p[7] > 0.05, "{p:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::model::experiment::{Configuration, Kind};
-use crate::model::figure::{Figure, Phases};
+use crate::model::figure::{FAILED_PERCENT_FEW, Figure, Phases};
 use crate::model::machine::Machine;
 
 /// The file of blocks in the folder of results.
@@ -53,6 +53,9 @@ pub struct Block {
     pub kind: Kind,
     /// Which repetition it is, from 0. Blocks of one turn were measured one after the other.
     pub turn: u32,
+    /// Which start of the contender's processes it belongs to, from 0: they are started anew several times within a run.
+    #[serde(default)]
+    pub start: u32,
     /// When it began, in seconds since 1970.
     pub began_s: f64,
     /// Whether it belongs to a quick run, whose figures are only indicative.
@@ -64,6 +67,9 @@ pub struct Block {
     pub version: String,
     /// Where that program came from: a package with its version, or a path.
     pub origin: String,
+    /// SHA-256 of that program's file, its first 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program_digest: String,
     /// What it needs besides its program, with versions: an interpreter, a database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
@@ -148,6 +154,21 @@ impl Circumstances {
     pub fn is_busy(&self) -> bool {
         self.busy_before > BUSY
     }
+
+    /// Whether the load tool had a core of the contender, so that the two took time from each other.
+    pub fn tool_shares_cores(&self) -> bool {
+        let tool = core_numbers(&self.tool_cores);
+        core_numbers(&self.server_cores).iter().any(|core| tool.contains(core))
+    }
+}
+
+/// The cores of a list as taskset takes it: `0-1,3`.
+pub fn core_numbers(list: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
 }
 
 /// Appends a block to a file of results.
@@ -170,7 +191,35 @@ pub fn read(path: &Path) -> Result<Vec<Block>> {
         blocks.push(block.with_context(|| format!("{}:{}", path.display(), number + 1))?);
     }
     blocks.extend(serde_json::from_str::<Block>(cut).ok());
+    blocks.iter_mut().for_each(Block::count_right_answers);
     Ok(blocks)
+}
+
+impl Block {
+    /// Earlier versions wrote the rate of all answers, failed ones too, and did not write which part failed. What can be
+    /// right of it remains: at least so many answers were. Times and bytes of a mixture say nothing.
+    fn count_right_answers(&mut self) {
+        let figure = |figure| self.figures.get(&figure).copied();
+        let known = (figure(Figure::FailedPercent), figure(Figure::Failed), figure(Figure::RequestsPerS));
+        let ((None, Some(failed), Some(rate)), Some(total_s)) = (known, figure(Figure::TotalS)) else {
+            return;
+        };
+        let answers = rate * total_s;
+        let right = (answers - failed).max(0.0);
+        let share = if failed > 0.0 { failed / (right + failed) } else { 0.0 };
+        self.figures.insert(Figure::FailedPercent, 100.0 * share);
+        self.figures.insert(Figure::RequestsPerS, right / total_s);
+        match self.figures.get_mut(&Figure::CpuUsPerRequest) {
+            Some(cpu) if right > 0.0 => *cpu *= answers / right,
+            _ => drop(self.figures.remove(&Figure::CpuUsPerRequest)),
+        }
+        if 100.0 * share > FAILED_PERCENT_FEW {
+            let of_mixture = |figure: Figure| figure.is_latency() || figure == Figure::BytesPerS;
+            self.figures.retain(|figure, _| !of_mixture(*figure));
+            self.phases.clear();
+            self.histogram.clear();
+        }
+    }
 }
 
 /// Makes a file fit to be appended to: a last line that was cut short is cut off, and ended where only its end is
@@ -219,11 +268,13 @@ pub(crate) mod tests {
             },
             kind: Kind::Load,
             turn: 0,
+            start: 0,
             began_s: 0.0,
             quick: false,
             share: None,
             version: format!("{contender}/1"),
             origin: "made".into(),
+            program_digest: String::new(),
             parts: Vec::new(),
             configuration: Configuration::Tuned,
             configuration_digest: "0".into(),
@@ -241,6 +292,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn shared_cores_are_seen() {
+        let of = |server: &str, tool: &str| {
+            let (server_cores, tool_cores) = (server.into(), tool.into());
+            Circumstances { server_cores, tool_cores, ..Circumstances::default() }.tool_shares_cores()
+        };
+        assert!(of("0-1", "0-1") && of("0,2-3", "3") && !of("0", "1-3") && !of("", ""));
+    }
+
+    #[test]
     fn blocks_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blocks.jsonl");
@@ -252,6 +312,23 @@ pub(crate) mod tests {
         assert_eq!(blocks.len(), 2);
         assert_eq!(blocks[1].cell, written.cell);
         assert_eq!(blocks[1].figures, written.figures);
+    }
+
+    #[test]
+    fn failed_answers_of_an_earlier_version_are_not_throughput() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blocks.jsonl");
+        let figures = [
+            (Figure::RequestsPerS, 3000.0),
+            (Figure::TotalS, 1.0),
+            (Figure::Failed, 2700.0),
+            (Figure::CpuUsPerRequest, 100.0),
+            (Figure::P99Ms, 1.0),
+        ];
+        append(&path, &block("apache", "l", 1000, &figures)).unwrap();
+        let figures = read(&path).unwrap().remove(0).figures;
+        assert_eq!([figures[&Figure::RequestsPerS], figures[&Figure::CpuUsPerRequest]], [300.0, 1000.0]);
+        assert_eq!((figures[&Figure::FailedPercent], figures.get(&Figure::P99Ms)), (90.0, None));
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct Source {
     /// Where the load came from.
     #[serde(default)]
     pub generator: Generator,
+    /// Why its findings cannot be tested on this system at all, if they cannot: servers for Windows.
+    pub not_comparable: Option<String>,
 }
 
 /// Where a published load came from.
@@ -154,6 +156,9 @@ pub struct Load {
     pub clients: Clients,
     /// How many requests are sent at each number of clients.
     pub requests: Option<u64>,
+    /// How often that is repeated within a block, because one time takes a fraction of a second here.
+    #[serde(default = "one_time")]
+    pub repeats: u64,
     /// Or for how long they are sent.
     pub seconds: Option<f64>,
     /// Whether a connection is used again.
@@ -177,6 +182,15 @@ pub struct Load {
     /// is left out, and the report says so.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Options by which contenders run the configuration that the publication prints. Each takes those that it knows; what
+    /// no option says is as in `configuration`.
+    #[serde(default)]
+    pub printed: BTreeMap<String, String>,
+    /// Why what is measured under this load cannot speak against the publication, if it cannot: 200 clients for
+    /// thousands. A finding that does not hold under it cannot be tested.
+    pub not_comparable: Option<String>,
+    /// Memory says nothing before a block has lasted so many seconds: processes are started while the load runs.
+    pub memory_after_s: Option<f64>,
     /// A contender that the others pass requests on to. There is one for all, and its CPU is not theirs.
     pub backend: Option<String>,
     /// An application that is served instead of the experiment's files. A contender without the interpreter inside gets
@@ -287,6 +301,11 @@ impl Clients {
 }
 
 impl Load {
+    /// Whether contenders run what the publication prints, or what their packages install.
+    pub fn is_as_printed(&self) -> bool {
+        !self.printed.is_empty() || self.configuration == Configuration::Default
+    }
+
     /// The numbers of clients.
     pub fn clients(&self, quick: bool) -> Vec<u32> {
         self.quick(quick).and_then(|quick| quick.clients.as_ref()).unwrap_or(&self.clients).each()
@@ -322,7 +341,7 @@ impl Load {
             requests.map(Amount::Requests).or(seconds.map(Amount::Seconds))
         };
         let smaller = self.quick(quick).and_then(|quick| either(quick.requests, quick.seconds));
-        smaller.or_else(|| either(self.requests, self.seconds))
+        smaller.or_else(|| either(self.requests.map(|requests| requests * self.repeats), self.seconds))
     }
 
     /// The status code of a right answer.
@@ -418,6 +437,8 @@ pub struct Finding {
     pub claim: String,
     /// The same in few words, for the picture on the report's first page.
     pub short: Option<Short>,
+    /// Why it cannot be tested here, if it cannot: what was published is not measured.
+    pub not_comparable: Option<String>,
     /// It holds where all of these do.
     #[serde(default)]
     pub holds_when: Vec<Condition>,
@@ -443,7 +464,8 @@ pub struct Short {
 #[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
 pub enum Condition {
     /// `of` is better than `over` in this figure, and by this factor if one is given (1.5: half as good again). The
-    /// data ask for half of a published advantage, since it belongs to another machine.
+    /// data ask for half of a published advantage, since it belongs to another machine. How large the advantage is
+    /// stands beside the verdict.
     Better {
         /// The figure; what better means is known from it.
         figure: Figure,
@@ -455,6 +477,9 @@ pub enum Condition {
         over: String,
         /// At least by this factor.
         by: Option<f64>,
+        /// The published advantage as a factor, or the two ends of it, where no published figures give it.
+        #[serde(default)]
+        published: Vec<f64>,
         /// Only at these numbers of clients.
         clients: Option<Clients>,
         /// Only with these numbers of cores.
@@ -643,6 +668,10 @@ fn root_path() -> String {
 }
 
 fn one() -> u32 {
+    1
+}
+
+fn one_time() -> u64 {
     1
 }
 

@@ -5,13 +5,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// With more failures than this, in percent of all requests, figures say so, and latencies count the failures.
+pub const FAILED_PERCENT_FEW: f64 = 0.1;
+
+/// What a failed request counts as among latencies: the time-out of the lab's own generator. So a server that refuses
+/// fast does not look fast.
+pub const TIMEOUT_MS: f64 = 10_000.0;
+
 /// What a number says. The name in data files is the snake-case one, with its unit last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Complete answers a second.
+    /// Correct responses a second.
     RequestsPerS,
-    /// Bytes a second from the server, heads included.
+    /// Bytes a second of correct responses, heads included.
     BytesPerS,
     /// Bytes of one answer, head included.
     BytesPerAnswer,
@@ -23,6 +30,8 @@ pub enum Figure {
     TotalContentBytes,
     /// Answers that were not complete, or not of the expected length, or not 2xx.
     Failed,
+    /// Of all requests, the part that failed, in percent.
+    FailedPercent,
     /// From the first request to the last answer.
     TotalS,
     /// Mean time of a request as one client sees it.
@@ -113,6 +122,30 @@ impl Figure {
         }
     }
 
+    /// Whether it is a time of a request.
+    pub fn is_latency(self) -> bool {
+        let named = [Figure::MeanMs, Figure::DeviationMs, Figure::MinMs, Figure::MaxMs];
+        named.contains(&self) || Figure::PERCENTILES.iter().any(|(_, figure)| *figure == self)
+    }
+
+    /// Whether it hangs on how fast the load tool is, too: its cores have to be apart from the server's.
+    pub fn depends_on_tool(self) -> bool {
+        let parts = [
+            Figure::RequestsPerS,
+            Figure::BytesPerS,
+            Figure::TotalS,
+            Figure::ConnectMs,
+            Figure::WaitingMs,
+            Figure::ProcessingMs,
+            Figure::WritingMs,
+            Figure::ReadingMs,
+            Figure::AddedMs,
+            Figure::CpuPercent,
+            Figure::CpuPeakPercent,
+        ];
+        self.is_latency() || parts.contains(&self)
+    }
+
     /// The name for people, with its unit.
     pub fn title(self) -> &'static str {
         match self {
@@ -123,6 +156,7 @@ impl Figure {
             Figure::TotalBytes => "bytes of all answers",
             Figure::TotalContentBytes => "bytes of all content",
             Figure::Failed => "failed",
+            Figure::FailedPercent => "failed, %",
             Figure::TotalS => "total, s",
             Figure::MeanMs => "mean, ms",
             Figure::DeviationMs => "deviation, ms",

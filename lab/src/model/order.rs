@@ -53,7 +53,7 @@ pub enum Amount {
 }
 
 /// TLS of a load.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// Whether a client that was there before resumes its session.

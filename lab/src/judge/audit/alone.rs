@@ -222,7 +222,9 @@ fn mean_within_percentiles(row: &Row<'_>) -> Option<String> {
 fn requests(row: &Row<'_>) -> Option<String> {
     let (rate, total, sent) = (row.get(Figure::RequestsPerS)?, row.get(Figure::TotalS)?, row.requests?);
     let tolerance = if row.published.is_some() { 0.01 } else { 0.05 };
-    let answered = rate * total;
+    // A measured rate is that of correct responses.
+    let failed = row.get(Figure::Failed).filter(|_| row.block.is_some()).unwrap_or_default();
+    let answered = rate * total + failed;
     ((answered / sent - 1.0).abs() > tolerance).then(|| {
         format!(
             "{} requests/s over {} s are {} requests, but {} were sent.",

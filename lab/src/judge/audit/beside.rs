@@ -1,7 +1,9 @@
 //! What the figures of several cells say of each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::judge::statistics::median;
+use crate::model::block::core_numbers;
 use crate::model::experiment::Generator;
 use crate::model::figure::Figure;
 use crate::model::words::{self, number};
@@ -25,6 +27,8 @@ pub(super) const CHECKS: &[(Rule, Check)] = &[
     (Rule::Tools, tools),
     (Rule::SharedCores, shared_cores),
     (Rule::ToolBusy, tool_busy),
+    (Rule::Impossible, more_work),
+    (Rule::Impossible, not_resumed),
 ];
 
 /// Lengths of answers that differ by less are taken for equal: dates and lengths in heads differ by some bytes.
@@ -253,8 +257,8 @@ fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
 fn shared_cores<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     let shared = |row: &&Row<'_>| {
         let has_shared = row.block.is_some_and(|block| {
-            let tool = numbers(&block.circumstances.tool_cores);
-            numbers(&block.circumstances.server_cores).iter().any(|core| tool.contains(core))
+            let tool = core_numbers(&block.circumstances.tool_cores);
+            core_numbers(&block.circumstances.server_cores).iter().any(|core| tool.contains(core))
         });
         has_shared && !row.load.one_core
     };
@@ -271,7 +275,7 @@ fn shared_cores<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
 fn tool_busy<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     let busy = |row: &&&Row<'_>| {
         row.block.is_some_and(|block| {
-            let cores = numbers(&block.circumstances.tool_cores).len();
+            let cores = core_numbers(&block.circumstances.tool_cores).len();
             cores > 0 && block.circumstances.tool_busy > 0.95 * cores as f64
         })
     };
@@ -293,13 +297,148 @@ fn tool_busy<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     found
 }
 
-/// The cores of a list as taskset takes it: `0-1,3`.
-fn numbers(list: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+/// A rate so many times above or below the published one is not a repetition of it.
+const OUT_OF_REACH: f64 = 20.0;
+
+/// Rates that are far from the published ones: what was measured is something else.
+pub(super) fn out_of_reach(published: &[Row<'_>], measured: &[Row<'_>]) -> Vec<(About<'static>, String)> {
+    let mut found = Vec::new();
+    for told in published {
+        let same = |row: &&Row<'_>| {
+            let is_place = told.clients.is_none_or(|clients| row.clients == Some(clients));
+            row.load.id == told.load.id && row.contender == told.contender && is_place
+        };
+        let rates: Vec<f64> =
+            measured.iter().filter(same).filter_map(|row| row.get(Figure::RequestsPerS)).collect();
+        let Some(rate) = told.get(Figure::RequestsPerS).filter(|_| !rates.is_empty()) else { continue };
+        let here = median(&rates);
+        if here <= 0.0 || (1.0 / OUT_OF_REACH..=OUT_OF_REACH).contains(&(here / rate)) {
+            continue;
+        }
+        let (times, how) = if here < rate { (rate / here, "below") } else { (here / rate, "above") };
+        let text = format!(
+            "{} under “{}”: {} requests/s here are {} times {how} the published {}. A repetition so far away says little \
+             about the published figures.",
+            told.contender,
+            told.load.title,
+            number(here),
+            number(times),
+            number(rate)
+        );
+        found.push((About { load: None, contender: None, clients: None, published: false }, text));
+    }
+    found
+}
+
+/// Options that only add work to a request: what does it, and the setting without it.
+const MORE_WORK: &[(&str, &str, &str)] =
+    &[("access_log", "off", "a log"), ("allow_override", "none", "looking for .htaccess files")];
+
+/// A gain that is no larger than this may be chance.
+const GAIN_MAX: f64 = 1.05;
+
+/// Resuming a TLS session saves more than this part of the work of a handshake.
+const RESUMED_MIN: f64 = 1.15;
+
+/// What is written or looked up for each request cannot make a server faster. If it seems to, something else differed.
+fn more_work<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
+    let mut found = Found::new();
+    for (option, without, what) in MORE_WORK {
+        let setting = |row: &Row<'_>| {
+            row.load.options.get(*option).map_or((*without).to_owned(), |setting| setting.to_lowercase())
+        };
+        for (with, less) in loads_apart(rows, |one, other| {
+            setting(one) != *without
+                && setting(other) == *without
+                && one.load.tls == other.load.tls
+                && others_equal(&one.load.options, &other.load.options, option)
+        }) {
+            let Some(ratio) = ratio_of(rows, with, less).filter(|ratio| *ratio > GAIN_MAX) else { continue };
+            let text = format!(
+                "With {what} it answers {} times as many requests a second as without, which cannot be its work: another \
+                 difference between “{}” and “{}” was measured.",
+                number(ratio),
+                with.load.title,
+                less.load.title
+            );
+            found.push((About::contender(with), text));
+        }
+    }
+    found
+}
+
+/// A resumed session needs no signature. If it is not faster, sessions were not resumed.
+fn not_resumed<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
+    let resumes = |row: &Row<'_>| row.load.tls.map(|tls| tls.resume);
+    let mut found = Found::new();
+    for (resumed, new) in
+        loads_apart(rows, |one, other| (resumes(one), resumes(other)) == (Some(true), Some(false)))
+    {
+        let Some(ratio) = ratio_of(rows, resumed, new).filter(|ratio| *ratio < RESUMED_MIN) else { continue };
+        let text = format!(
+            "Resumed connections are {} times as many a second as new ones: by that figure this server resumes no sessions.",
+            number(ratio)
+        );
+        found.push((About::contender(resumed), text));
+    }
+    found
+}
+
+/// Measured rows of one contender under two loads for the same path and clients that differ as asked, a pair for each
+/// contender and number of clients and cores.
+fn loads_apart<'a>(
+    rows: &'a [Row<'a>],
+    differ: impl Fn(&Row<'_>, &Row<'_>) -> bool,
+) -> Vec<(&'a Row<'a>, &'a Row<'a>)> {
+    let mut seen = BTreeSet::new();
+    let mut pairs = Vec::new();
+    for one in rows.iter().filter(|row| row.block.is_some()) {
+        let same = |other: &&Row<'_>| {
+            is_like(one, other)
+                && other.load.path == one.load.path
+                && other.load.keep_alive == one.load.keep_alive
+                && other.load.tool == one.load.tool
+                && differ(one, other)
+        };
+        let place = (&one.load.id, one.contender, one.clients, cores(one));
+        for other in rows.iter().filter(same) {
+            if seen.insert((place, &other.load.id)) {
+                pairs.push((one, other));
+            }
+        }
+    }
+    pairs
+}
+
+/// Whether two measured rows are of one contender at one place.
+fn is_like(one: &Row<'_>, other: &Row<'_>) -> bool {
+    let place = |row: &Row<'_>| (row.clients, cores(row), row.block.is_some());
+    one.contender == other.contender && place(one) == place(other)
+}
+
+fn cores(row: &Row<'_>) -> Option<u32> {
+    row.block.map(|block| block.cell.cores)
+}
+
+/// The median rate of all rows like one, by that of all rows like the other.
+fn ratio_of(rows: &[Row<'_>], one: &Row<'_>, other: &Row<'_>) -> Option<f64> {
+    let rate = |of: &Row<'_>| {
+        let same = rows.iter().filter(|row| row.load.id == of.load.id && is_like(row, of));
+        let rates: Vec<f64> = same.filter_map(|row| row.get(Figure::RequestsPerS)).collect();
+        (!rates.is_empty()).then(|| median(&rates))
     };
-    list.split(',').filter_map(range).flatten().collect()
+    Some(rate(one)? / rate(other).filter(|rate| *rate > 0.0)?)
+}
+
+fn others_equal(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>, option: &str) -> bool {
+    let rest = |options: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        options
+            .iter()
+            .filter(|(name, _)| *name != option)
+            .map(|(name, to)| (name.clone(), to.clone()))
+            .collect()
+    };
+    rest(one) == rest(other)
 }
 
 #[cfg(test)]
@@ -308,7 +447,7 @@ mod tests {
 
     #[test]
     fn lists_of_cores() {
-        assert_eq!(numbers("0-1,3"), [0, 1, 3]);
-        assert!(numbers("").is_empty());
+        assert_eq!(core_numbers("0-1,3"), [0, 1, 3]);
+        assert!(core_numbers("").is_empty());
     }
 }

@@ -66,6 +66,8 @@ pub enum Rule {
     SharedCores,
     /// The tool has time left.
     ToolBusy,
+    /// More work is not done in less time, and a repetition is within reach of what it repeats.
+    Impossible,
     /// What was concluded follows from the figures.
     Conclusion,
 }
@@ -93,6 +95,11 @@ pub fn audit(experiment: &Experiment, blocks: &[Block]) -> Vec<Remark> {
             remarks.extend(found.map(|(about, text)| about.remark(experiment, *rule, text)));
         }
     }
+    remarks.extend(
+        beside::out_of_reach(&Row::published(experiment), &Row::measured(experiment, blocks))
+            .into_iter()
+            .map(|(about, text)| about.remark(experiment, Rule::Impossible, text)),
+    );
     remarks.extend(conclusions(experiment));
     merged(remarks)
 }

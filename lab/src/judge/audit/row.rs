@@ -39,7 +39,7 @@ impl<'a> Row<'a> {
                 contender: &published.contender,
                 clients: published.clients,
                 published: Some(generator),
-                requests: requests(load, false),
+                requests: load.requests.map(|requests| requests as f64),
                 file_bytes: file_bytes(experiment, load, &published.contender),
                 block: None,
                 figures: &published.figures,

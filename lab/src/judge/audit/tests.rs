@@ -302,3 +302,37 @@ fn measured_figures_are_audited_too() {
     assert_eq!(little.len(), 1, "{little:?}");
     assert!(!little[0].published && little[0].text.ends_with("2 more measurements."), "{little:?}");
 }
+
+/// Apache that is faster with a log, TLS that is as fast new as resumed, and WordPress 130 times below the published rate.
+#[test]
+fn what_cannot_be_is_flagged() {
+    let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+        [[loads]]\nid = 'log'\ntitle = 'With'\nclients = 10\nseconds = 1.0\noptions = { access_log = 'on' }\n\
+        [[loads]]\nid = 'no-log'\ntitle = 'Without'\nclients = 10\nseconds = 1.0\noptions = { access_log = 'off' }\n\
+        [[loads]]\nid = 'new'\ntitle = 'New'\nclients = 10\nseconds = 1.0\ntls = { resume = false }\n\
+        [[loads]]\nid = 'resumed'\ntitle = 'Resumed'\nclients = 10\nseconds = 1.0\ntls = { resume = true }\n\
+        [[published]]\nload = 'no-log'\ncontender = 'a'\nfigures = { requests_per_s = 13000 }\n";
+    let experiment = Experiment::parse(text).unwrap();
+    let said = |rates: [f64; 4]| -> Vec<String> {
+        let loads = ["log", "no-log", "new", "resumed"];
+        let blocks: Vec<Block> = loads
+            .into_iter()
+            .zip(rates)
+            .map(|(load, rate)| {
+                crate::model::block::tests::block("a", load, 10, &[(Figure::RequestsPerS, rate)])
+            })
+            .collect();
+        let impossible =
+            audit(&experiment, &blocks).into_iter().filter(|remark| remark.rule == Rule::Impossible);
+        impossible.map(|remark| remark.text).collect()
+    };
+    let all = said([118.0, 100.0, 50.0, 52.0]).join("\n");
+    for words in [
+        "With a log it answers 1.18 times",
+        "resumes no sessions",
+        "are 130 times below the published 13,000",
+    ] {
+        assert!(all.contains(words), "{words}: {all}");
+    }
+    assert_eq!(said([9_500.0, 10_000.0, 50.0, 90.0]), Vec::<String>::new());
+}

@@ -10,7 +10,7 @@ use crate::model::words;
 
 use super::data::{Data, Filter, Series};
 use super::pairs::{self, Pair};
-use super::{Outcome, Remedy};
+use super::{Direction, Outcome, Remedy};
 
 /// What the data say about a condition, before all p-values of the experiment are corrected together.
 pub(super) enum Tested {
@@ -31,11 +31,13 @@ pub(super) struct Pairs {
     bound: Bound,
     /// So many turns a verdict needs.
     fewest: usize,
+    /// Which contenders failed more than a few requests, in words; empty where none did.
+    failing: String,
 }
 
 enum Bound {
-    /// The first is better, by this factor, and by more than a twin differs from its original (by the pair's place).
-    Better { by: f64, noise: BTreeMap<String, Estimate> },
+    /// The first is better, by this factor, and by more than the noise floor (by the pair's place).
+    Better { by: f64, noise: Noise },
     /// The ratio lies between.
     Within { low: Option<f64>, high: Option<f64> },
 }
@@ -53,6 +55,7 @@ pub(super) struct Judged {
     pub(super) outcome: Outcome,
     pub(super) text: String,
     pub(super) estimate: Estimate,
+    pub(super) direction: Option<Direction>,
     pub(super) remedy: Option<Remedy>,
 }
 
@@ -78,7 +81,7 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
             return failures(data, load, of, clients.as_ref(), false);
         }
         Condition::Fails { load, of, clients } => return failures(data, load, of, clients.as_ref(), true),
-        Condition::Better { figure, load, of, over, by, clients, cores, together } => {
+        Condition::Better { figure, load, of, over, by, clients, cores, together, .. } => {
             let filter = Filter { clients: clients.as_ref(), cores: cores.as_deref() };
             let asked = Asked { figure: *figure, load, filter, together: *together };
             better(data, &asked, of, over).map(|(words, pairs, noise)| {
@@ -101,11 +104,24 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
     match pairs {
         Ok((words, pairs, bound)) if !pairs.is_empty() => {
             let fewest = condition.loads().into_iter().map(|load| data.fewest(load)).min().unwrap_or(1);
-            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, fewest })
+            let failing = failing(data, condition);
+            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, fewest, failing })
         }
         Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
         Err(reason) => Tested::Open(reason),
     }
+}
+
+/// Which contenders of a condition failed more than a few requests.
+fn failing(data: &Data<'_>, condition: &Condition) -> String {
+    let clients = match condition {
+        Condition::Better { clients, .. } | Condition::Ratio { clients, .. } => clients.as_ref(),
+        _ => None,
+    };
+    let filter = Filter { clients, cores: None };
+    let of_load =
+        |load| condition.contenders().into_iter().filter_map(move |name| data.failing(load, name, filter));
+    condition.loads().into_iter().flat_map(of_load).collect::<Vec<_>>().join("; ")
 }
 
 impl Pairs {
@@ -149,10 +165,27 @@ impl Pairs {
         };
         Judged {
             outcome: judged[weakest].0,
-            text: format!("{}: {text}", self.words),
+            text: match self.failing.as_str() {
+                "" => format!("{}: {text}", self.words),
+                failing => format!("{}: {text}; {failing}", self.words),
+            },
             estimate: self.pairs[weakest].ratio,
+            direction: self.pairs.iter().filter_map(|pair| self.direction(pair)).min(),
             remedy: judged.iter().filter_map(|(.., remedy)| *remedy).max(),
         }
+    }
+
+    /// Whether the first one of a pair leads, where one is asked to.
+    fn direction(&self, pair: &Pair) -> Option<Direction> {
+        let Bound::Better { noise, .. } = &self.bound else { return None };
+        let floor = noise.get(&pair.at).copied().unwrap_or_default();
+        let is_within = pair.ratio.median.ln().abs() <= floor && floor > 0.0;
+        Some(match pair.ratio {
+            _ if is_within || pair.ratios.len() < self.fewest => Direction::Undecided,
+            Estimate { low, .. } if low > 1.0 => Direction::Holds,
+            Estimate { high, .. } if high < 1.0 => Direction::DoesNotHold,
+            _ => Direction::Undecided,
+        })
     }
 
     /// Whether a pair is as asked for, its words, and what would decide it if it is undecided.
@@ -174,6 +207,11 @@ impl Pairs {
             Bound::Better { .. } if outcome == Outcome::Unmet => text.push_str(", not better"),
             Bound::Better { .. } => (),
             Bound::Within { low, high } => text.push_str(&format!(", {}", asked(*low, *high))),
+        }
+        if self.bound.shows_alike(ratio.median) && pair.ratios.len() >= self.fewest {
+            let (p, shows) = (self.bound.p_value(pair), (ratio.high / ratio.low).sqrt() - 1.0);
+            let percent = words::number(100.0 * shows);
+            text.push_str(&format!(" (alike by two one-sided tests: p = {p:.3}; {percent} % would show)"));
         }
         if let Some(doubt) = &doubt {
             text.push_str(&format!(", undecided: {}", doubt.words));
@@ -219,14 +257,22 @@ impl Bound {
             Side::Inside => [low, high],
         };
         let by_chance = |end: f64| p_value(&pair.ratios.iter().map(|ratio| ratio / end).collect::<Vec<_>>());
-        ends.into_iter().flatten().map(by_chance).fold(0.0, f64::max)
+        let p = ends.into_iter().flatten().map(by_chance).fold(0.0, f64::max);
+        // Two one-sided tests show that two are alike: each end is looked at from one side.
+        if self.shows_alike(pair.ratio.median) { p / 2.0 } else { p }
+    }
+
+    /// Whether a ratio lies between two ends, which have to be told from it.
+    fn shows_alike(&self, ratio: f64) -> bool {
+        matches!(self.ends(), (Some(_), Some(_))) && self.side(ratio) == Side::Inside
     }
 
     /// Why nothing can be said of a pair, if nothing can.
     fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<Doubt> {
         let ratio = pair.ratio;
         let is_lead = self.ends() == (Some(1.0), None);
-        if self.side(ratio.low) != self.side(ratio.high) {
+        let is_shown_alike = self.shows_alike(ratio.median) && self.p_value(pair) < CHANCE;
+        if self.side(ratio.low) != self.side(ratio.high) && !is_shown_alike {
             let words = if is_lead { "the interval holds 1" } else { "the interval reaches over the bound" };
             let remedy = self.turns_needed(pair).map_or(Remedy::QuieterMachine, Remedy::Turns);
             let takes = match remedy {
@@ -236,17 +282,23 @@ impl Bound {
             return Some(Doubt { words: format!("{words}; {takes}"), remedy });
         }
         if let Bound::Better { by, noise } = self
-            && let Some(twin) = noise.get(&pair.at)
+            && let Some(floor) = noise.get(&pair.at)
         {
-            let floor = twin.low.ln().abs().max(twin.high.ln().abs());
-            if floor > 0.0 && (ratio.median / by).ln().abs() <= floor {
+            let room = (ratio.median / by).ln().abs();
+            if *floor > 0.0 && room <= *floor {
                 let of_what = if is_lead { "" } else { " of the bound" };
                 let percent = floor.exp_m1() * 100.0;
-                let words = format!(
-                    "within {percent:.1} %{of_what}, by which a twin differs from its original; a quieter machine would be \
-                     needed"
+                // Medians of copies come nearer to each other with more turns, as intervals become narrower.
+                let needed = pair.ratios.len() as f64 * (floor / room).powi(2);
+                let turns = (pair.ratios.len() + 1..=TURNS_MOST).find(|turns| *turns as f64 > needed);
+                let takes = turns.map_or_else(
+                    || format!("{TURNS_MOST} turns would hardly be enough"),
+                    |turns| format!("about {turns} turns would decide"),
                 );
-                return Some(Doubt { words, remedy: Remedy::QuieterMachine });
+                let words = format!(
+                    "within {percent:.1} %{of_what}, by which two copies of one program differ; {takes}"
+                );
+                return Some(Doubt { words, remedy: turns.map_or(Remedy::QuieterMachine, Remedy::Turns) });
             }
         }
         let p = p.filter(|p| *p >= CHANCE)?;
@@ -272,7 +324,8 @@ impl Bound {
 }
 
 type Found = Result<(String, Vec<Pair>), String>;
-type Noise = BTreeMap<String, Estimate>;
+/// The noise floor at a place: the largest logarithm of the median ratio of two copies of one program.
+type Noise = BTreeMap<String, f64>;
 
 /// What of two contenders is compared.
 struct Asked<'a> {
@@ -302,7 +355,10 @@ fn better(
             .series(load, twin, figure, filter)
             .and_then(|twin| Ok((twin, data.series(load, original, figure, filter)?)));
         if let Ok((twin, original)) = both {
-            noise.extend(how(&twin, &original, false).into_iter().map(|pair| (pair.at, pair.ratio)));
+            for pair in how(&twin, &original, false) {
+                let floor = noise.entry(pair.at).or_insert(0.0);
+                *floor = floor.max(pair.ratio.median.ln().abs());
+            }
         }
     }
     Ok((words, how(&first, &second, inverted), noise))

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::statistics::FEWEST;
+use crate::judge::statistics::{FEWEST, median};
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Clients, Experiment, Kind, Load, TURNS};
-use crate::model::figure::Figure;
+use crate::model::figure::{FAILED_PERCENT_FEW, Figure, TIMEOUT_MS};
 use crate::model::machine::Machine;
 use crate::model::words;
 
@@ -47,6 +47,10 @@ pub(super) struct Row<'a> {
     pub(super) quick: bool,
     /// Whether it was shortened, so that a full run kept to a time.
     pub(super) shortened: bool,
+    /// Whether the load tool had a core of the contender.
+    shares_cores: bool,
+    /// The tool that sent the load; empty where it is published.
+    tool: &'a str,
     pub(super) figures: &'a BTreeMap<Figure, f64>,
     pub(super) failure: Option<&'a str>,
 }
@@ -62,8 +66,44 @@ impl<'a> Row<'a> {
             turn: block.turn,
             quick: block.quick,
             shortened: !block.quick && block.share.is_some(),
+            shares_cores: block.circumstances.tool_shares_cores(),
+            tool: block.tool.split(' ').next().unwrap_or_default(),
             figures: &block.figures,
             failure: block.failure.as_deref(),
+        }
+    }
+}
+
+impl Row<'_> {
+    fn failed_percent(&self) -> f64 {
+        self.figures.get(&Figure::FailedPercent).copied().unwrap_or_default()
+    }
+
+    /// A figure. Where more than a few requests failed, latencies count each of them as a time-out: figures are those of
+    /// correct responses, and would favour a server that refuses fast.
+    fn value(&self, figure: Figure) -> Option<f64> {
+        let percent = self.failed_percent();
+        let value = self.figures.get(&figure).copied();
+        if percent <= FAILED_PERCENT_FEW || !figure.is_latency() {
+            return value;
+        }
+        let share = percent / 100.0;
+        match figure {
+            Figure::MinMs => value,
+            Figure::MaxMs => Some(TIMEOUT_MS),
+            Figure::MeanMs => Some((1.0 - share) * value.unwrap_or_default() + share * TIMEOUT_MS),
+            Figure::DeviationMs => None,
+            _ => {
+                let (asked, _) = Figure::PERCENTILES.iter().find(|(_, known)| *known == figure)?;
+                // Of all requests so many percent are so many of those that were answered rightly, if they are enough.
+                let of_right = f64::from(*asked) / (1.0 - share);
+                if of_right > 100.0 {
+                    return Some(TIMEOUT_MS);
+                }
+                let above = Figure::PERCENTILES.iter().filter(|(known, _)| f64::from(*known) >= of_right);
+                let mut above = above.map(|(_, figure)| figure).chain([&Figure::MaxMs]);
+                above.find_map(|figure| self.figures.get(figure)).copied()
+            }
         }
     }
 }
@@ -102,11 +142,18 @@ impl<'a> Data<'a> {
                 turn: 0,
                 quick: false,
                 shortened: false,
+                shares_cores: false,
+                tool: "",
                 figures: &published.figures,
                 failure: None,
             })
         });
         Data { experiment, others: &[], machine, fewest: 1, rows: rows.collect(), busy: Vec::new() }
+    }
+
+    /// Whether the figures are measured, and not published.
+    pub(super) fn is_measured(&self) -> bool {
+        self.fewest > 1
     }
 
     /// Whether this load was repeated less often than a claim needs.
@@ -155,16 +202,81 @@ impl<'a> Data<'a> {
         figure: Figure,
         filter: Filter<'_>,
     ) -> Result<Series, String> {
+        let is_memory = matches!(figure, Figure::MemoryBytes | Figure::SystemMemoryBytes);
+        if let Some(known) = self.load(load).filter(|_| is_memory) {
+            let counts = |row: &&Row<'_>| row.contender == contender && filter.holds(row.place);
+            // What is published was measured after the published time.
+            let measured = self.of_load(load).filter(counts).filter(|row| !row.tool.is_empty());
+            short::too_short_for_memory(known, measured).map_or(Ok(()), Err)?;
+        }
         let mut series = Series::new();
         for row in self.of_load(load).filter(|row| row.contender == contender && filter.holds(row.place)) {
             // A server that did not take all connections nevertheless held some.
             let counts = row.failure.is_none() || figure == Figure::Connections;
-            let value = row.figures.get(&figure).filter(|value| value.is_finite() && counts);
-            if let Some(value) = value {
-                series.entry(row.place).or_default().insert(row.turn, *value);
+            let value = row.value(figure).filter(|value| value.is_finite() && counts);
+            if let Some(value) = value.filter(|_| !self.is_disturbed(load, row, figure)) {
+                series.entry(row.place).or_default().insert(row.turn, value);
             }
         }
         if series.is_empty() { Err(self.why_not(load, contender, figure, filter)) } else { Ok(series) }
+    }
+
+    /// Whether the load tool took time from the contender, and the figure depends on that time. With `one_core` a load is
+    /// meant to be so.
+    fn is_disturbed(&self, load: &str, row: &Row<'_>, figure: Figure) -> bool {
+        let is_meant = self.load(load).is_some_and(|load| load.one_core);
+        row.shares_cores && figure.depends_on_tool() && !is_meant
+    }
+
+    /// Which part of its requests contenders failed, and what the others came to, where that was more than a few.
+    pub(super) fn failing(&self, load: &str, contender: &str, filter: Filter<'_>) -> Option<String> {
+        let rows = self.of_load(load).filter(|row| row.contender == contender && filter.holds(row.place));
+        let mut places: BTreeMap<Place, Vec<&Row<'_>>> = BTreeMap::new();
+        rows.filter(|row| row.failed_percent() > FAILED_PERCENT_FEW)
+            .for_each(|row| places.entry(row.place).or_default().push(row));
+        let middle = |rows: &[&Row<'_>], value: &dyn Fn(&Row<'_>) -> Option<f64>| {
+            let values: Vec<f64> = rows.iter().filter_map(|row| value(row)).collect();
+            (!values.is_empty()).then(|| median(&values))
+        };
+        let percent = |rows: &[&Row<'_>]| middle(rows, &|row| Some(row.failed_percent())).unwrap_or_default();
+        let ((_, clients), rows) =
+            places.into_iter().max_by(|one, other| percent(&one.1).total_cmp(&percent(&other.1)))?;
+        let mut words = format!(
+            "{} % of {contender}'s requests failed at {}; the rate is that of correct responses",
+            words::number(percent(&rows)),
+            words::clients(clients)
+        );
+        if let Some(rate) = middle(&rows, &|row| row.figures.get(&Figure::RequestsPerS).copied()) {
+            words.push_str(&format!(" ({}/s)", words::number(rate)));
+        }
+        if let Some(mean) = middle(&rows, &|row| row.value(Figure::MeanMs)) {
+            let each = words::number(TIMEOUT_MS / 1000.0);
+            let mean = words::number(mean);
+            words.push_str(&format!(", and the mean time is {mean} ms if each failure counts as {each} s"));
+        }
+        Some(words)
+    }
+
+    /// The tools that sent a load of this experiment instead of the published one, with the published one's name.
+    pub(super) fn other_tools(&self, load: &str) -> Vec<String> {
+        let Some(known) = self.load(load) else { return Vec::new() };
+        let printed = known.tool.to_string();
+        let used: BTreeSet<&str> = self
+            .of_load(load)
+            .map(|row| row.tool)
+            .filter(|tool| !tool.is_empty() && *tool != printed)
+            .collect();
+        used.into_iter().map(|tool| format!("{tool} instead of {printed}")).collect()
+    }
+
+    /// Why a load cannot speak against what was published, if it cannot.
+    pub(super) fn not_comparable(&self, load: &str) -> Option<&str> {
+        self.load(load)?.not_comparable.as_deref()
+    }
+
+    /// Whether a load runs the configuration that was published.
+    pub(super) fn is_as_printed(&self, load: &str) -> bool {
+        self.load(load).is_some_and(Load::is_as_printed)
     }
 
     fn why_not(&self, load: &str, contender: &str, figure: Figure, filter: Filter<'_>) -> String {
@@ -188,6 +300,10 @@ impl<'a> Data<'a> {
             of_contender().filter(|row| filter.cores.is_none_or(|cores| cores.contains(&row.place.0)));
         if let Some(failure) = failed.filter_map(|row| row.failure).next() {
             return format!("{contender}: {}", first_of(failure));
+        }
+        if of_contender().any(|row| filter.holds(row.place) && self.is_disturbed(load, row, figure)) {
+            let cores = self.machine.cores;
+            return format!("the load tool has to share the server's cores: this machine has {cores}");
         }
         let here: BTreeSet<u32> =
             of_contender().filter(|row| row.figures.contains_key(&figure)).map(|row| row.place.1).collect();

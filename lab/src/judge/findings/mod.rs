@@ -1,21 +1,22 @@
 //! The answers to findings: *holds*, *does not hold*, *undecided*, or *cannot be tested here, because …*, each with its
 //! evidence.
 //!
-//! A block is one measurement of one contender under one load. Blocks of one turn are pairs; a ratio is the median of its
-//! pairs with a bootstrap interval.
+//! There is one procedure for every claim ([`PROCEDURE`]). A block is one measurement of one contender under one load.
+//! Blocks of one turn are pairs; a ratio is the median of its turns, and turns are resampled for its interval.
 //!
 //! - A condition asks for a range. It is met if the whole interval lies inside the range, unmet if the whole interval lies
-//!   outside, and undecided otherwise.
-//! - If one contender is to be better than another, the ratio must also be farther beyond the limit than the ratio of two
-//!   copies of one contender (twins) is from 1.
-//! - After Holm's correction over all comparisons of the experiment the result must still be significant. Otherwise it is
-//!   undecided.
+//!   outside, and undecided otherwise. That two are alike within a range with two ends is shown by two one-sided tests.
+//! - If one contender is to be better than another, the ratio must also be farther beyond the limit than the noise floor:
+//!   the largest difference between the medians of two copies of one program (twins) at the same place.
+//! - After Holm's correction over all comparisons of the publication the result must still be significant. Otherwise it
+//!   is undecided.
 //! - With fewer than six turns there is no verdict. With fewer than 20 a verdict is indicative.
 //! - Blocks that began on a busy machine do not count. Blocks that were too short ([`short`]) give no verdict.
 
 mod condition;
 mod data;
 mod pairs;
+mod parts;
 mod short;
 
 use std::fmt;
@@ -25,8 +26,26 @@ use crate::model::block::Block;
 use crate::model::experiment::{Experiment, Finding, Load};
 use crate::model::machine::Machine;
 
+pub use parts::{Comparability, Direction, Parts, Position, Size};
+
 use condition::Tested;
 use data::{Data, Row};
+
+/// How every claim is judged, in words. A run states it before it begins.
+pub const PROCEDURE: &str = "\
+Every claim is judged by one procedure, which is fixed before the run.
+- Unit: the turn. A ratio is taken within each turn; the estimate is the median over the turns. Processes are started anew
+  several times within a run, so that turns are of several starts.
+- Interval: 95 %, by resampling turns 10,000 times (percentiles of the medians, widened for few turns).
+- p-value: the level at which that interval reaches the bound; at least 2 / 2^turns.
+- Alike within a margin: two one-sided tests of the same kind, each at 5 %.
+- Noise floor: the largest difference between the medians of two copies of one program, at the same number of clients. A
+  lead that is not larger counts for nothing.
+- Family: all comparisons of one publication (one experiment), by Holm's correction, from 20 turns on. With 6 to 19 turns a
+  verdict is indicative and not corrected; with fewer there is none.
+- Failures: rates, CPU and latencies are those of correct responses. With more than 0.1 % failures each failed request
+  counts as 10 s of latency.
+";
 
 /// The answer to a finding.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +62,8 @@ pub struct Answer {
     pub indicative: bool,
     /// Whether some of its conditions could not be tested, though the verdict stands without them.
     pub partly: bool,
+    /// Direction, size and comparability.
+    pub parts: Parts,
     /// What each condition came to.
     pub evidence: Vec<Evidence>,
 }
@@ -82,6 +103,8 @@ pub struct Evidence {
     pub text: String,
     /// The ratio, if the condition is about one. If it is about several contenders or loads: the one nearest to its limit.
     pub ratio: Option<Estimate>,
+    /// Whether the lead is there that a condition asks for, however large, if it asks for one.
+    pub direction: Option<Direction>,
     /// What would decide it, if it is undecided.
     pub remedy: Option<Remedy>,
 }
@@ -100,16 +123,17 @@ pub enum Remedy {
 /// Answers all findings of an experiment. The blocks may be those of several experiments.
 pub fn answer(experiment: &Experiment, blocks: &[Block], machine: &Machine) -> Vec<Answer> {
     let others = Experiment::built_in().unwrap_or_default();
-    answer_from(&Data::measured(experiment, &others, blocks, machine))
+    answer_from(&Data::measured(experiment, &others, blocks, machine), &answer_published(experiment))
 }
 
 /// Answers all findings of an experiment by its own published figures.
 pub fn answer_published(experiment: &Experiment) -> Vec<Answer> {
     let any = Machine { cores: u32::MAX, ..Machine::default() };
-    answer_from(&Data::published(experiment, &any))
+    answer_from(&Data::published(experiment, &any), &[])
 }
 
-fn answer_from(data: &Data<'_>) -> Vec<Answer> {
+/// `told` has the same findings by the publication's own figures; none while those are what is judged.
+fn answer_from(data: &Data<'_>, told: &[Answer]) -> Vec<Answer> {
     let test = |finding: &Finding| -> Vec<Tested> {
         finding.holds_when.iter().map(|condition| condition::test(data, condition)).collect()
     };
@@ -128,7 +152,10 @@ fn answer_from(data: &Data<'_>) -> Vec<Answer> {
             Tested::Open(_) => false,
         });
         let evidence: Vec<Evidence> = tested.iter().map(|tested| evidence(tested, &mut corrected)).collect();
+        let told = told.iter().find(|answer| answer.finding == finding.id);
+        let parts = parts::of(data, finding, &evidence, told);
         let verdict = verdict(finding, &evidence);
+        let verdict = if data.is_measured() { parts::said(verdict, &parts, data, finding) } else { verdict };
         answers.push(Answer {
             experiment: data.experiment.id.clone(),
             finding: finding.id.clone(),
@@ -137,6 +164,7 @@ fn answer_from(data: &Data<'_>) -> Vec<Answer> {
             partly: matches!(verdict, Verdict::Holds | Verdict::Undecided)
                 && evidence.iter().any(|evidence| evidence.outcome == Outcome::Untested),
             verdict,
+            parts,
             evidence,
         });
     }
@@ -148,14 +176,15 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
         Tested::Pairs(pairs) => {
             let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
             let judged = pairs.judge(&corrected);
-            let condition::Judged { outcome, text, estimate, remedy } = judged;
-            Evidence { outcome, text, ratio: Some(estimate), remedy }
+            let condition::Judged { outcome, text, estimate, direction, remedy } = judged;
+            Evidence { outcome, text, ratio: Some(estimate), direction, remedy }
         }
         Tested::Fact { outcome, text, remedy, .. } => {
-            Evidence { outcome: *outcome, text: text.clone(), ratio: None, remedy: *remedy }
+            Evidence { outcome: *outcome, text: text.clone(), ratio: None, direction: None, remedy: *remedy }
         }
         Tested::Open(reason) => {
-            Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None, remedy: None }
+            let text = reason.clone();
+            Evidence { outcome: Outcome::Untested, text, ratio: None, direction: None, remedy: None }
         }
     }
 }

@@ -49,10 +49,26 @@ pub(super) fn too_short<'a>(load: &Load, rows: impl Iterator<Item = &'a Row<'a>>
     ))
 }
 
-/// The seconds of a block, and its answers a client. `None` where it was not requests.
+/// Why memory says nothing of these blocks, if it does not: they ended before the load's processes were started.
+pub(super) fn too_short_for_memory<'a>(
+    load: &Load,
+    rows: impl Iterator<Item = &'a Row<'a>>,
+) -> Option<String> {
+    let needed = load.memory_after_s?;
+    let seconds: Vec<f64> = rows.filter_map(|row| row.figures.get(&Figure::TotalS).copied()).collect();
+    let seconds = (!seconds.is_empty()).then(|| median(&seconds)).filter(|seconds| *seconds < needed)?;
+    Some(format!(
+        "“{}” was too short for memory: {seconds:.1} s, and processes are started under load for {} s",
+        load.title,
+        words::number(needed)
+    ))
+}
+
+/// The seconds of a block, and its requests a client, failed ones too. `None` where it was not requests.
 fn length(row: &Row<'_>) -> Option<(f64, f64)> {
     let seconds = *row.figures.get(&Figure::TotalS)?;
-    let answers = row.figures.get(&Figure::RequestsPerS)? * seconds;
+    let failed = row.figures.get(&Figure::Failed).copied().unwrap_or_default();
+    let answers = row.figures.get(&Figure::RequestsPerS)? * seconds + failed;
     Some((seconds, answers / f64::from(row.place.1)))
 }
 
@@ -134,6 +150,22 @@ mod tests {
         };
         assert_eq!(change(""), Verdict::Holds);
         assert!(matches!(change(", to_clients = 50"), Verdict::CannotBeTested(_)));
+    }
+
+    #[test]
+    fn memory_is_not_judged_before_processes_are_started() {
+        let both = ["a", "b"].map(|name| {
+            let mut blocks = quick(name, 100, 1.0, 20.0);
+            let bytes = if name == "a" { 1.0 } else { 2.0 };
+            blocks.iter_mut().for_each(|block| _ = block.figures.insert(Figure::MemoryBytes, bytes));
+            blocks
+        });
+        let memory = "is = 'better', figure = 'memory_bytes', over = 'b'";
+        assert_eq!(verdict(LOAD, memory, &both), Verdict::Holds);
+        let late = format!("{LOAD}memory_after_s = 20.0\n");
+        let Verdict::CannotBeTested(why) = verdict(&late, memory, &both) else { panic!() };
+        assert!(why.contains("too short for memory: 1.0 s"), "{why}");
+        assert_eq!(verdict(&late, BETTER, &[both[0].clone(), quick("b", 100, 1.0, 10.0)]), Verdict::Holds);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Finding a contender's program, its version, and where it came from.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
 
 use super::{Contender, Family};
 
@@ -20,6 +22,8 @@ pub struct Found {
     pub version: String,
     /// The package that it came from with that package's version, or its path.
     pub origin: String,
+    /// SHA-256 of the program's file, its first 16 hexadecimal digits.
+    pub digest: String,
     /// The files that it needs, each with the package that it came from.
     pub parts: Vec<String>,
 }
@@ -28,6 +32,12 @@ impl Found {
     /// Its title, version and origin.
     pub fn named(&self) -> String {
         format!("{} {} ({})", self.contender.title, self.version, self.origin)
+    }
+
+    /// Whether this contender is another one under a second name: the same file, run in the same way. Variants of one
+    /// program differ in their configuration.
+    pub fn is_same_as(&self, other: &Found) -> bool {
+        self.digest == other.digest && self.contender.runs_like(&other.contender)
     }
 }
 
@@ -55,8 +65,13 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     } else {
         given.or_else(named).or_else(own).or_else(fetched).or_else(built)
     };
-    let program = given.or_else(|| installed(&family.programs));
-    let program = program.with_context(|| format!("not found; install it with: {}", family.install))?;
+    let missing = || format!("not found; install it with: {}", family.install);
+    let program = match given {
+        Some(given) => given,
+        None if contender.installed => packaged(&family.programs)
+            .with_context(|| format!("no program of a Debian package; {}", missing()))?,
+        None => installed(&family.programs).next().with_context(missing)?,
+    };
     if let Some(reason) = &family.not_run {
         bail!("{} is there, but {reason}", program.display());
     }
@@ -68,6 +83,7 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
         Some(option) => format!("{origin}, built with {option}"),
         None => origin,
     };
+    let digest = digest(&program)?;
     let mut contender = contender.clone();
     let mut parts = Vec::new();
     for (name, files) in &contender.needs {
@@ -77,15 +93,42 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
         parts.push(self::origin(Path::new(file)));
         contender.values.insert(name.clone(), file.clone());
     }
-    Ok(Found { contender, program, version, origin, parts })
+    Ok(Found { contender, program, version, origin, digest, parts })
 }
 
-fn installed(programs: &[String]) -> Option<PathBuf> {
+/// The first program that a package of Debian's has installed: one that somebody built and put on the `PATH` is not
+/// Debian's.
+fn packaged(programs: &[String]) -> Option<PathBuf> {
+    installed(programs).find(|program| {
+        let program = real(program);
+        program.is_ok_and(|program| origin(&program).starts_with(DEBIAN))
+    })
+}
+
+fn digest(program: &Path) -> Result<String> {
+    let mut hasher = Sha256::new();
+    let mut file = File::open(program).with_context(|| program.display().to_string())?;
+    let mut part = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut part).with_context(|| program.display().to_string())? {
+            0 => break,
+            length => hasher.update(&part[..length]),
+        }
+    }
+    Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// How the origin of a packaged file begins.
+const DEBIAN: &str = "Debian ";
+
+/// All programs of these names, in the order of the folders that are searched.
+fn installed(programs: &[String]) -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         env::split_paths(&path).chain(ADMINISTRATORS.iter().map(PathBuf::from)).collect();
-    let all = programs.iter().flat_map(|program| folders.iter().map(move |folder| folder.join(program)));
-    all.into_iter().find(|program| program.is_file())
+    let below = |program: &String| folders.iter().map(|folder| folder.join(program)).collect::<Vec<_>>();
+    let all: Vec<PathBuf> = programs.iter().flat_map(below).collect();
+    all.into_iter().filter(|program| program.is_file())
 }
 
 /// The path without links, but for the last part: some programs are what they are called.
@@ -189,6 +232,39 @@ mod tests {
         let error = find(&nginx, None).unwrap_err().to_string();
         assert!(error.contains("not found") && error.contains(&nginx.family.install), "{error}");
         assert!(find(&nginx, Some(Path::new("/no/such/nginx"))).is_err());
+    }
+
+    /// Two names for one file would be compared with each other, and nobody would see it.
+    #[test]
+    fn one_file_is_no_two_contenders() {
+        let all = Contender::built_in().unwrap();
+        let named = |name: &str| all.iter().find(|contender| contender.name == name).unwrap();
+        let found = |name: &str, digest: &str| Found {
+            contender: named(name).clone(),
+            program: "/usr/sbin/x".into(),
+            version: "1".into(),
+            origin: "made".into(),
+            digest: digest.into(),
+            parts: Vec::new(),
+        };
+        assert!(found("nginx-debian", "a").is_same_as(&found("nginx", "a")));
+        assert!(!found("nginx-debian", "a").is_same_as(&found("nginx", "b")));
+        for [one, other] in [["apache-event", "apache-prefork"], ["nginx-apache", "nginx"]] {
+            assert!(!found(one, "a").is_same_as(&found(other, "a")), "{one} is configured otherwise");
+        }
+    }
+
+    /// A program that no package owns is not Debian's, wherever on the `PATH` it is.
+    #[test]
+    fn what_debian_s_package_has_installed_is_found_by_its_package() {
+        if !Path::new("/usr/bin/dpkg-query").is_file() {
+            println!("skipped: no dpkg here");
+            return;
+        }
+        assert_eq!(packaged(&["no-such-program".into()]), None);
+        let found = packaged(&["dpkg-query".into()]).unwrap();
+        assert!(origin(&real(&found).unwrap()).starts_with("Debian dpkg "), "{}", found.display());
+        assert_eq!(digest(&found).unwrap().len(), 16);
     }
 
     #[test]

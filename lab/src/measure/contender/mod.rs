@@ -222,6 +222,15 @@ impl Contender {
         known.map(|(name, setting)| (name.clone(), setting.clone())).collect()
     }
 
+    /// Whether both are run in the same way, so that nothing but their programs can differ.
+    fn runs_like(&self, other: &Contender) -> bool {
+        let (one, two) = (&self.family, &other.family);
+        self.templates == other.templates
+            && self.values == other.values
+            && (&one.start, &one.behind, &one.default, &one.tuned)
+                == (&two.start, &two.behind, &two.default, &two.tuned)
+    }
+
     /// The same contender with other files and more values in its tuned configuration.
     #[must_use]
     pub fn with(&self, files: BTreeMap<String, String>, values: BTreeMap<String, String>) -> Contender {

@@ -130,7 +130,10 @@ impl Bench<'_> {
     fn add_figures(&self, report: &mut Report, [before, after]: [&Counters; 2], seen: &Seen, seconds: f64) {
         let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns) as f64;
         let figures = &mut report.figures;
-        figures.insert(Figure::CpuUsPerRequest, cpu_ns / 1000.0 / report.requests as f64);
+        // Also of what failed: a server pays for it, and nobody got anything for it.
+        if report.right > 0 {
+            figures.insert(Figure::CpuUsPerRequest, cpu_ns / 1000.0 / report.right as f64);
+        }
         figures.insert(Figure::CpuPercent, cpu_ns / 1e9 / seconds * 100.0);
         let peak = seen.samples.iter().map(|sample| sample.cpu_percent).fold(0.0, f64::max);
         figures.insert(Figure::CpuPeakPercent, peak);
@@ -238,7 +241,9 @@ pub(super) fn file_name(parts: &[&str]) -> String {
 pub(super) fn complete(figures: &mut BTreeMap<Figure, f64>, content_bytes: u64) {
     if let (Some(bytes), Some(rate)) = (figures.get(&Figure::BytesPerS), figures.get(&Figure::RequestsPerS)) {
         let answer = bytes / rate;
-        figures.entry(Figure::BytesPerAnswer).or_insert(answer);
+        if answer.is_finite() {
+            figures.entry(Figure::BytesPerAnswer).or_insert(answer);
+        }
     }
     figures.entry(Figure::ContentBytes).or_insert(content_bytes as f64);
 }

@@ -117,6 +117,10 @@ const RESERVE: u64 = 1000;
 /// Repetitions of a quick run.
 const TURNS_QUICK: u32 = 2;
 
+/// How often the contenders of a load are started in a run that allows verdicts, from so many turns on.
+const STARTS: u32 = 5;
+const FEWEST_FOR_STARTS: u32 = 6;
+
 /// At most so many turns are measured in addition to make up for blocks that began on a busy machine, and at most one for
 /// so many turns.
 const REPEATS_MAX: u32 = 2;
@@ -240,8 +244,14 @@ fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
         prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
     }
     let (planned, mut turn) = (first.schedule().turns(), 0);
+    let per_start = turns_per_start(planned);
     let busy_turns = || group.iter().map(|one| one.busy_turns()).max().unwrap_or_default();
     while turn < planned + repeats(planned, busy_turns()) {
+        if turn > 0 && turn % per_start == 0 {
+            for (one, prepared) in &mut prepared {
+                one.start_anew(prepared)?;
+            }
+        }
         for (one, prepared) in &prepared {
             one.turn(prepared, turn)?;
         }
@@ -249,6 +259,12 @@ fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
         turn += 1;
     }
     Ok(())
+}
+
+/// How many turns follow each other before the contenders are started anew. A run that is too short for verdicts starts
+/// them once.
+fn turns_per_start(planned: u32) -> u32 {
+    if planned < FEWEST_FOR_STARTS { planned.max(1) } else { planned.div_ceil(STARTS) }
 }
 
 /// How many turns make up for those of which blocks began on a busy machine. Two turns are too few for a verdict anyway.
@@ -302,6 +318,11 @@ mod tests {
             only: Vec::new(),
             interrupted,
         }
+    }
+
+    #[test]
+    fn turns_are_of_several_starts() {
+        assert_eq!([2, 6, 20, 30].map(turns_per_start), [2, 2, 4, 6]);
     }
 
     #[test]

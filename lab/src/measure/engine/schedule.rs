@@ -22,6 +22,9 @@ pub(super) const SHARE_MIN: f64 = 0.4;
 const SECONDS_MIN: f64 = 0.5;
 const REQUESTS_MIN: u32 = ANSWERS_ENOUGH;
 
+/// With so many contenders, three of them have twins in a full run.
+const TWINS_FROM: usize = 5;
+
 /// Requests are counted out in such parts.
 const PARTS: u64 = 100;
 
@@ -57,7 +60,8 @@ impl Schedule<'_> {
         }
     }
 
-    /// The contenders of the load, and the twin after its original.
+    /// The contenders of the load, and each twin after its original. A full run has several twins: the noise floor is not
+    /// that of one program.
     pub(super) fn labels(self) -> Vec<String> {
         let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
         let only = &self.settings.only;
@@ -66,8 +70,14 @@ impl Schedule<'_> {
         // A quick run has no time for it in its sweeps.
         let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
         if self.load.kind == Kind::Load && !quick_sweep {
-            let original = labels.iter().rposition(|label| label.starts_with("nginx"));
-            if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
+            let last = labels.len().checked_sub(1);
+            let original = labels.iter().rposition(|label| label.starts_with("nginx")).or(last);
+            let has_many = !self.settings.quick && labels.len() >= TWINS_FROM;
+            let more = last.filter(|_| has_many).map(|last| [0, last]);
+            let mut originals: Vec<usize> = original.into_iter().chain(more.into_iter().flatten()).collect();
+            originals.sort_unstable();
+            originals.dedup();
+            for index in originals.into_iter().rev() {
                 labels.insert(index + 1, block::twin_of(&labels[index]));
             }
         }
@@ -83,6 +93,18 @@ impl Schedule<'_> {
         if self.load.protocol == Protocol::Http2 {
             options.insert("http2".into(), "on".into());
         }
+        options
+    }
+
+    /// The options of one contender: those of the load, and what it knows of the printed configuration.
+    pub(super) fn options_of(self, contender: &Contender) -> BTreeMap<String, String> {
+        let is_known = |(name, to): &(&String, &String)| {
+            contender.offers(&BTreeMap::from([((*name).clone(), (*to).clone())])).is_ok()
+        };
+        let printed = self.load.printed.iter().filter(is_known);
+        let mut options: BTreeMap<String, String> =
+            printed.map(|(name, to)| (name.clone(), to.clone())).collect();
+        options.extend(self.options());
         options
     }
 

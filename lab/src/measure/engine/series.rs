@@ -3,6 +3,7 @@
 use std::cell::{Cell as Mutable, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -68,8 +69,10 @@ pub(super) struct Series<'a, 'b> {
 /// The contenders of a series, running.
 pub(super) struct Prepared {
     ready: Vec<Ready>,
+    /// Which start of theirs it is, from 0.
+    start: u32,
     /// It ends after those that need it.
-    _shared: Shared,
+    shared: Shared,
 }
 
 /// What the contenders of a series share.
@@ -148,7 +151,21 @@ impl Series<'_, '_> {
             }
         };
         let ready = self.start_all(&self.schedule().labels(), &shared)?;
-        Ok(Some(Prepared { ready, _shared: shared }))
+        Ok(Some(Prepared { ready, start: 0, shared }))
+    }
+
+    /// Starts the contenders anew that were ready. A figure may belong to one start of a process: how its memory lies.
+    pub(super) fn start_anew(&self, prepared: &mut Prepared) -> Result<()> {
+        if self.load.kind == Kind::Idle {
+            return Ok(());
+        }
+        let mut ready = mem::take(&mut prepared.ready);
+        let labels: Vec<String> = ready.iter().map(|contender| contender.label.clone()).collect();
+        ready.iter_mut().for_each(|contender| contender.running.ask_to_end());
+        drop(ready);
+        prepared.ready = self.start_all(&labels, &prepared.shared)?;
+        prepared.start += 1;
+        Ok(())
     }
 
     /// The server behind the contenders and the application that they serve, where the load has them. Fails where
@@ -192,7 +209,7 @@ impl Series<'_, '_> {
         match self.load.kind {
             Kind::Idle if turn > 0 => Ok(()),
             Kind::Idle => self.idle(&prepared.ready),
-            Kind::Knee => self.knee(&prepared.ready, turn),
+            Kind::Knee => self.knee(prepared, turn),
             Kind::Load | Kind::Reload => self.blocks_of(prepared, turn),
         }
     }
@@ -209,7 +226,7 @@ impl Series<'_, '_> {
                 if self.is_interrupted() {
                     return Ok(());
                 }
-                self.block(contender, clients, turn)?;
+                self.block(contender, clients, (turn, prepared.start))?;
             }
         }
         Ok(())
@@ -245,6 +262,18 @@ impl Series<'_, '_> {
                     continue;
                 }
             };
+            let same = |other: &&Ready| {
+                let is_twin = block::original_of(label).is_some_and(|original| original == other.label);
+                !is_twin && found.is_same_as(other.running.found())
+            };
+            if let Some(other) = ready.iter().find(same) {
+                let why = format!(
+                    "it is the same file as {} (SHA-256 {}…), and one program is not compared with itself",
+                    other.label, found.digest
+                );
+                self.fail(label, self.clients(), Some(&found), &why)?;
+                continue;
+            }
             let before = Memory::of(&[]);
             let started = self.start(&found, label, shared);
             let ready_one = started.and_then(|running| self.check(running, label, before, &mut expected));
@@ -279,7 +308,7 @@ impl Series<'_, '_> {
             let has_it = found.contender.includes.contains(&interpreter.contender.name);
             backend = backend.or_else(|| (!has_it).then(|| interpreter.clone()));
         }
-        place.options = self.schedule().options();
+        place.options = self.schedule().options_of(&found.contender);
         place.directives = self.load.nginx_conf.clone().unwrap_or_default();
         place.backend = shared.backend.as_ref().map(|backend| backend.address);
         Running::start(found, backend.as_ref(), &self.folder_of(label), &place)
@@ -367,13 +396,13 @@ impl Series<'_, '_> {
     }
 
     /// Each contender by itself, with more and more clients, until it fails some of them or lets them wait.
-    fn knee(&self, ready: &[Ready], turn: u32) -> Result<()> {
-        for contender in ready {
+    fn knee(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+        for contender in &prepared.ready {
             for clients in self.schedule().counts() {
                 if self.is_interrupted() {
                     return Ok(());
                 }
-                let Some(block) = self.block(contender, clients, turn)? else { break };
+                let Some(block) = self.block(contender, clients, (turn, prepared.start))? else { break };
                 let figure = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
                 let slowest = figure(Figure::P99Ms).max(figure(Figure::MeanMs));
                 if block.failure.is_some() || figure(Figure::Failed) > 0.0 || slowest > KNEE_MS {
@@ -461,8 +490,8 @@ impl Series<'_, '_> {
     }
 
     /// Measures one block and writes it; `None` where it was measured before.
-    fn block(&self, contender: &Ready, clients: u32, turn: u32) -> Result<Option<Block>> {
-        let mut block = self.empty_for(contender, clients, turn);
+    fn block(&self, contender: &Ready, clients: u32, (turn, start): (u32, u32)) -> Result<Option<Block>> {
+        let mut block = Block { start, ..self.empty_for(contender, clients, turn) };
         if self.done.contains(&(block.cell.clone(), turn)) {
             return Ok(None);
         }
@@ -623,11 +652,13 @@ impl Series<'_, '_> {
             },
             kind: self.load.kind,
             turn: 0,
+            start: 0,
             began_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             quick: self.settings.quick,
             share: self.schedule().part(self.share.get(), clients),
             version: found.map_or_else(String::new, |found| found.version.clone()),
             origin: found.map_or_else(String::new, |found| found.origin.clone()),
+            program_digest: found.map_or_else(String::new, |found| found.digest.clone()),
             parts: Vec::new(),
             configuration: self.load.configuration,
             configuration_digest: String::new(),

@@ -73,11 +73,11 @@ pub(crate) struct Point {
     pub(crate) polled_s: f64,
     /// It ended early because nothing answered any more.
     pub(crate) gave_up: bool,
-    /// Complete answers a second.
+    /// Right answers a second.
     pub(crate) requests_per_s: f64,
-    /// Bytes a second from the server.
+    /// Bytes of right answers a second.
     pub(crate) bytes_per_s: f64,
-    /// The time of a request, from when it was due.
+    /// The time of a request that was answered rightly, from when it was due.
     pub(crate) latency: Times,
     /// Its parts; `connect` is of the connections that were opened, the others of all requests.
     pub(crate) phases: Phases,
@@ -106,6 +106,9 @@ pub(crate) struct Bytes {
     /// From the server besides: parts of answers that were not complete.
     #[serde(default)]
     pub(crate) partial: u64,
+    /// Of right answers: all of them, and of those the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) right: Option<[u64; 2]>,
 }
 
 /// A series in numbers.
@@ -146,6 +149,7 @@ impl Point {
     /// A measurement from its counts.
     pub(super) fn new(plan: &Plan, processes: u32, round: u32, tally: &Tally) -> Point {
         let total = tally.head_bytes + tally.content_bytes;
+        let right = tally.right_answers();
         let per_s = |count: u64| if tally.seconds > 0.0 { count as f64 / tally.seconds } else { 0.0 };
         let threads =
             if processes > 1 { (plan.threads / processes).max(1) * processes } else { plan.threads };
@@ -168,6 +172,7 @@ impl Point {
                 content: tally.content_bytes,
                 sent: tally.request_bytes,
                 partial: tally.partial_bytes,
+                right: Some([tally.right_bytes, tally.right_content_bytes]),
             },
             content_length: tally.length,
             connections: tally.connections,
@@ -176,8 +181,8 @@ impl Point {
             seconds: tally.seconds,
             polled_s: tally.polled_s,
             gave_up: tally.gave_up,
-            requests_per_s: per_s(tally.answers),
-            bytes_per_s: per_s(total),
+            requests_per_s: per_s(right),
+            bytes_per_s: per_s(tally.right_bytes),
             latency: Times::new(&tally.latency),
             phases: Phases {
                 connect: Times::new(&tally.connect),

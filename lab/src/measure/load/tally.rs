@@ -55,6 +55,10 @@ pub(super) struct Tally {
     pub(super) head_bytes: u64,
     /// Bytes of content.
     pub(super) content_bytes: u64,
+    /// Bytes of right answers, heads included.
+    pub(super) right_bytes: u64,
+    /// Bytes of their content.
+    pub(super) right_content_bytes: u64,
     /// Bytes of answers that were not complete.
     pub(super) partial_bytes: u64,
     /// Why the first connection failed that did.
@@ -97,19 +101,30 @@ impl Failures {
 }
 
 impl Tally {
-    /// A complete answer, which should have had so many bytes of content.
-    pub(super) fn answer(&mut self, answer: Answer, expected: u64) {
+    /// Complete answers of a right status and length.
+    pub(super) fn right_answers(&self) -> u64 {
+        self.answers.saturating_sub(self.failures.status + self.failures.length)
+    }
+
+    /// A complete answer, which should have had so many bytes of content: whether it is right.
+    pub(super) fn answer(&mut self, answer: Answer, expected: u64) -> bool {
         self.answers += 1;
         self.head_bytes += answer.head;
         self.content_bytes += answer.content;
         self.count_status(answer.status, 1);
-        if answer.status == SWITCHED {
-            // A server sends it only to a client that asks for another protocol.
-        } else if !(200..300).contains(&answer.status) {
+        // A server sends 101 only to a client that asks for another protocol.
+        let is_switched = answer.status == SWITCHED;
+        if !is_switched && !(200..300).contains(&answer.status) {
             self.failures.status += 1;
-        } else if answer.content != expected {
-            self.failures.length += 1;
+            return false;
         }
+        if !is_switched && answer.content != expected {
+            self.failures.length += 1;
+            return false;
+        }
+        self.right_bytes += answer.head + answer.content;
+        self.right_content_bytes += answer.content;
+        true
     }
 
     /// Requests that will not be answered.
@@ -134,6 +149,8 @@ impl Tally {
         self.resumed += other.resumed;
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
+        self.right_bytes += other.right_bytes;
+        self.right_content_bytes += other.right_content_bytes;
         self.partial_bytes += other.partial_bytes;
         self.no_connection = self.no_connection.take().or_else(|| other.no_connection.clone());
         self.request_bytes += other.request_bytes;
@@ -194,6 +211,7 @@ mod tests {
         assert_eq!(tally.failures, Failures { status: 2, length: 1, ..Failures::default() });
         assert_eq!((tally.answers, tally.failures.total()), (6, 3));
         assert_eq!((tally.head_bytes, tally.content_bytes), (600, 27));
+        assert_eq!((tally.right_answers(), tally.right_bytes, tally.right_content_bytes), (3, 314, 14));
         assert_eq!(tally.statuses, [(200, 2), (206, 1), (404, 1), (301, 1), (101, 1)]);
     }
 

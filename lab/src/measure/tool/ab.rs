@@ -93,9 +93,12 @@ fn reading(text: &str, csv: Option<&str>) -> Result<Report> {
     let wrong = value("Non-2xx responses:").map_or(Ok(0), number)?;
     let broken = broken(text)?;
     let answers = complete.saturating_sub(broken);
+    // An answer of another status and of another length may be counted twice or once: at most this many are right.
+    let failed = count("Failed requests:")?.min(complete).max(wrong);
     let mut outcome = Outcome {
         answers,
-        failed: count("Failed requests:")?.min(complete).max(wrong),
+        right: complete.saturating_sub(failed),
+        failed,
         // The time that ab prints has three digits; the rate was made from a finer one.
         total_s: complete as f64 / rate,
         received: Received::Exactly(count("Total transferred:")?),

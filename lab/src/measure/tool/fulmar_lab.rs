@@ -72,11 +72,13 @@ fn read(text: &str) -> Result<Report> {
     let point = document.points.first().context("the generator measured nothing")?;
     let outcome = Outcome {
         answers: point.requests,
+        right: point.answered_rightly(),
         failed: point.failed.total,
+        tells_apart: point.bytes.right.is_some(),
         total_s: point.seconds,
         polled_s: point.polled_s,
-        received: Received::Exactly(point.bytes.total),
-        content_bytes: Some(point.bytes.content),
+        received: Received::Exactly(point.bytes.right.map_or(point.bytes.total, |right| right[0])),
+        content_bytes: Some(point.bytes.right.map_or(point.bytes.content, |right| right[1])),
         times: times(point),
         phases: phases(point),
         histogram: point.histogram.clone(),

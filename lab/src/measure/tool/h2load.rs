@@ -95,6 +95,7 @@ fn read(protocol: Protocol, text: &str) -> Result<Report> {
     let [right, _, _, _] = statuses[..] else { anyhow::bail!("not all statuses: {statuses:?}") };
     let mut outcome = Outcome {
         answers: done,
+        right: right.min(succeeded),
         // A redirection is a success to h2load.
         failed: failed.max(timeout) + succeeded.saturating_sub(right),
         total_s: ms(total)? / 1000.0,

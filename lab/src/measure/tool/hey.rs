@@ -76,7 +76,7 @@ fn read(text: &str) -> Result<Report> {
         // An error's text may have several lines.
         errors += count.map(|(count, _)| number::<u64>(count)).transpose()?.unwrap_or_default();
     }
-    outcome.failed = outcome.answers - right + errors;
+    (outcome.right, outcome.failed) = (right, outcome.answers - right + errors);
     // hey's rate counts errors as answers. The time behind it is finer than the one that it prints.
     outcome.total_s = (outcome.answers + errors) as f64 / rate;
     outcome.content_bytes = value("Total data:").map(number).transpose()?;

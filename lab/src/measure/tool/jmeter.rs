@@ -206,27 +206,30 @@ pub(crate) fn reading(csv: &str) -> Result<Report> {
     let samples = samples(csv)?;
     let began = samples.iter().map(|sample| sample.began).min().context("JMeter wrote no samples")?;
     let ended = samples.iter().map(|sample| sample.began + sample.elapsed).max().unwrap_or(began);
-    let answered: Vec<&Sample> = samples.iter().filter(|sample| sample.answered).collect();
-    let mut elapsed: Vec<u64> = answered.iter().map(|sample| sample.elapsed).collect();
+    let answers = samples.iter().filter(|sample| sample.answered).count();
+    let right: Vec<&Sample> = samples.iter().filter(|sample| sample.answered && sample.right).collect();
+    let mut elapsed: Vec<u64> = right.iter().map(|sample| sample.elapsed).collect();
     elapsed.sort_unstable();
     let outcome = Outcome {
-        answers: u64::try_from(answered.len())?,
-        failed: u64::try_from(samples.iter().filter(|sample| !sample.right).count())?,
+        answers: u64::try_from(answers)?,
+        right: u64::try_from(right.len())?,
+        failed: u64::try_from(samples.len() - right.len())?,
+        tells_apart: true,
         // A run that is shorter than its clock can tell took at most one tick.
         total_s: (ended - began).max(1) as f64 / 1000.0,
-        received: Received::Exactly(answered.iter().map(|sample| sample.bytes).sum()),
-        times: times(&answered, &elapsed),
+        received: Received::Exactly(right.iter().map(|sample| sample.bytes).sum()),
+        times: times(&right, &elapsed),
         histogram: histogram(&elapsed),
         ..Outcome::default()
     };
     outcome.report()
 }
 
-fn times(answered: &[&Sample], sorted: &[u64]) -> Vec<(Figure, f64)> {
+fn times(right: &[&Sample], sorted: &[u64]) -> Vec<(Figure, f64)> {
     let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Vec::new() };
     let count = sorted.len() as f64;
     let mean_of =
-        |value: fn(&Sample) -> u64| answered.iter().map(|sample| value(sample) as f64).sum::<f64>() / count;
+        |value: fn(&Sample) -> u64| right.iter().map(|sample| value(sample) as f64).sum::<f64>() / count;
     let mean = mean_of(|sample| sample.elapsed);
     let square = sorted.iter().map(|elapsed| (*elapsed as f64 - mean).powi(2)).sum::<f64>() / count;
     let mut times = vec![

@@ -140,9 +140,11 @@ pub(crate) fn reading(summary: &str) -> Result<Report> {
     for (percent, figure) in Figure::PERCENTILES {
         times.push((*figure, value("http_req_duration", &format!("p({percent})"))?));
     }
+    let failed = count("http_req_failed", "passes")?;
     let outcome = Outcome {
         answers: count("answers", "count")?,
-        failed: count("http_req_failed", "passes")? + dropped,
+        right: count("http_reqs", "count")?.saturating_sub(failed),
+        failed: failed + dropped,
         total_s: requests / value("http_reqs", "rate")?,
         received: Received::Exactly(count("data_received", "count")?),
         times,

@@ -28,6 +28,8 @@ pub use find::{FoundTool, find};
 pub struct Report {
     /// Complete answers, right or wrong.
     pub requests: u64,
+    /// Of those, the ones that were what was expected: rate, times and bytes are theirs.
+    pub right: u64,
     /// Seconds of CPU time in which its threads only waited.
     pub polled_s: f64,
     /// The figures that it printed. [`Figure::RequestsPerS`], [`Figure::Failed`] and [`Figure::TotalS`] are always there.

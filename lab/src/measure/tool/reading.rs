@@ -8,15 +8,20 @@ use serde::de::DeserializeOwned;
 
 use super::Report;
 use crate::model::block::Bar;
-use crate::model::figure::{Figure, Phases};
+use crate::model::figure::{FAILED_PERCENT_FEW, Figure, Phases};
 
 /// How a run went, in what every tool tells.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     /// Complete answers, right or wrong.
     pub(super) answers: u64,
+    /// Of those, the ones that were what was expected.
+    pub(super) right: u64,
     /// Answers that were missing, cut short or not what was expected.
     pub(super) failed: u64,
+    /// Whether bytes, times and the histogram are those of right answers only. Otherwise they are dropped where more
+    /// than a few answers are wrong.
+    pub(super) tells_apart: bool,
     /// From the first request to the last answer.
     pub(super) total_s: f64,
     /// CPU time in which the tool only waited.
@@ -46,35 +51,43 @@ pub(super) enum Received {
 }
 
 impl Outcome {
-    /// The outcome as a report. A time of zero is one that the tool cannot see, not one of no length: it is left out,
-    /// and so are all times where nothing was answered. Fails without a total time.
+    /// The outcome as a report: rate, times and bytes are those of right answers. A time of zero is one that the tool
+    /// cannot see, not one of no length: it is left out, and so are all times where nothing was answered rightly. Fails
+    /// without a total time.
     pub(super) fn report(self) -> Result<Report> {
         ensure!(self.total_s.is_finite() && self.total_s > 0.0, "no total time");
-        let answers = self.answers as f64;
+        let (right, all) = (self.right as f64, (self.right + self.failed) as f64);
+        let failed_percent = if all > 0.0 { 100.0 * self.failed as f64 / all } else { 0.0 };
+        let is_mixed = failed_percent > FAILED_PERCENT_FEW && !self.tells_apart;
+        // What the bytes and times are of.
+        let answers = if self.tells_apart { right } else { self.answers as f64 };
         let mut report = Report {
             requests: self.answers,
+            right: self.right,
             polled_s: self.polled_s,
             figures: [].into(),
             phases: self.phases,
             histogram: self.histogram,
         };
         let mut put = |figure, value| report.figures.insert(figure, value);
-        put(Figure::RequestsPerS, answers / self.total_s);
+        put(Figure::RequestsPerS, right / self.total_s);
         put(Figure::Failed, self.failed as f64);
+        put(Figure::FailedPercent, failed_percent);
         put(Figure::TotalS, self.total_s);
         match self.received {
+            _ if is_mixed => {}
             Received::Unknown => {}
             Received::About(bytes) => {
                 put(Figure::BytesPerS, bytes / self.total_s);
             }
             Received::Exactly(bytes) => {
                 put(Figure::BytesPerS, bytes as f64 / self.total_s);
-                if self.answers > 0 {
+                if answers > 0.0 {
                     put(Figure::BytesPerAnswer, bytes as f64 / answers);
                 }
             }
         }
-        if self.answers == 0 {
+        if self.right == 0 || is_mixed {
             report.histogram.clear();
             report.phases.clear();
             return Ok(report);
@@ -217,6 +230,7 @@ pub(super) mod tests {
     fn what_was_not_seen_is_not_zero() {
         let outcome = Outcome {
             answers: 4,
+            right: 4,
             total_s: 2.0,
             received: Received::Exactly(400),
             times: vec![(Figure::P50Ms, 0.0), (Figure::MaxMs, 1.0), (Figure::MeanMs, f64::NAN)],
@@ -228,8 +242,34 @@ pub(super) mod tests {
         assert!(
             !report.figures.contains_key(&Figure::P50Ms) && !report.figures.contains_key(&Figure::MeanMs)
         );
-        let none = Outcome { answers: 0, ..outcome.clone() }.report().unwrap();
+        let none = Outcome { answers: 0, right: 0, ..outcome.clone() }.report().unwrap();
         assert!(!none.figures.contains_key(&Figure::MaxMs));
         assert!(Outcome { total_s: 0.0, ..outcome }.report().is_err());
+    }
+
+    /// 92 of 100 answers are refusals: the rate is that of the eight.
+    #[test]
+    fn failed_answers_are_not_throughput() {
+        let mixed = Outcome {
+            answers: 100,
+            right: 8,
+            failed: 92,
+            total_s: 2.0,
+            received: Received::Exactly(1000),
+            times: vec![(Figure::P50Ms, 1.0)],
+            ..Outcome::default()
+        };
+        let report = mixed.clone().report().unwrap();
+        near(report.figures[&Figure::RequestsPerS], 4.0);
+        near(report.figures[&Figure::FailedPercent], 92.0);
+        for figure in [Figure::P50Ms, Figure::BytesPerS, Figure::BytesPerAnswer] {
+            assert!(!report.figures.contains_key(&figure), "{figure} would be that of the refusals");
+        }
+        let apart = Outcome { tells_apart: true, ..mixed.clone() }.report().unwrap();
+        near(apart.figures[&Figure::P50Ms], 1.0);
+        near(apart.figures[&Figure::BytesPerAnswer], 125.0);
+        let few = Outcome { answers: 2000, right: 1999, failed: 1, ..mixed }.report().unwrap();
+        near(few.figures[&Figure::P50Ms], 1.0);
+        near(few.figures[&Figure::RequestsPerS], 999.5);
     }
 }

@@ -118,6 +118,7 @@ fn read(text: &str) -> Result<Report> {
     }
     let outcome = Outcome {
         answers: printed.status_codes.values().sum(),
+        right: printed.response_counts.pass,
         failed: printed.request_counts.retired.saturating_sub(printed.response_counts.pass),
         total_s: printed.secs_elapsed,
         received: Received::Exactly(printed.traffic.bytes_total),

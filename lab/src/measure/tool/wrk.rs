@@ -56,7 +56,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
 
 fn outcome(text: &str) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let mut rate = None;
+    let (mut rate, mut wrong) = (None, 0);
     for line in text.lines().map(str::trim) {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words.as_slice() {
@@ -83,7 +83,7 @@ fn outcome(text: &str) -> Result<Outcome> {
                     outcome.failed += number::<u64>(count.trim_end_matches(','))?;
                 }
             }
-            ["Non-2xx", "or", "3xx", "responses:", count] => outcome.failed += number::<u64>(count)?,
+            ["Non-2xx", "or", "3xx", "responses:", count] => wrong = number::<u64>(count)?,
             _ => {}
         }
     }
@@ -92,6 +92,8 @@ fn outcome(text: &str) -> Result<Outcome> {
         // The time that it prints has three digits; the rate was made from a finer one.
         outcome.total_s = outcome.answers as f64 / rate;
     }
+    outcome.failed += wrong;
+    outcome.right = outcome.answers.saturating_sub(wrong);
     Ok(outcome)
 }
 

@@ -75,7 +75,7 @@ impl Experiment {
 
 impl Condition {
     /// Whom it is about.
-    fn contenders(&self) -> Vec<&str> {
+    pub(crate) fn contenders(&self) -> Vec<&str> {
         match self {
             Condition::Better { of, over, .. } | Condition::Ratio { of, over, .. } => vec![of, over],
             Condition::Change { of, .. }

@@ -11,6 +11,7 @@ use clap::Args;
 use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
+use crate::judge::findings::PROCEDURE;
 use crate::judge::statistics::FEWEST;
 use crate::measure::engine::{self, Event, NIGHT_MINUTES, Results, Settings};
 use crate::model::block::{self, Block};
@@ -160,15 +161,37 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(is_check);
+    let mut unwritten = Ok(());
     engine::run(&settings, &experiments, &lineup, &mut |event| {
         progress.tell(&event);
         // The estimate is the last event before the first block.
-        let is_enough = arguments.estimate && matches!(event, Event::Estimate(_));
+        let is_estimate = matches!(event, Event::Estimate(_));
+        if is_estimate && !is_check && !arguments.estimate {
+            unwritten = state_procedure(&settings.out, &experiments);
+        }
+        let is_enough = arguments.estimate && is_estimate;
         interrupted.fetch_or(is_enough, Ordering::Relaxed);
     })?;
     progress.end();
+    unwritten?;
     let blocks = block::read(&settings.out.join(block::FILE))?;
     Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })
+}
+
+/// The file that says before the first block how claims will be judged.
+const PROCEDURE_FILE: &str = "procedure.txt";
+
+/// Writes how claims will be judged, and of how many comparisons each family is.
+fn state_procedure(out: &Path, experiments: &[Experiment]) -> Result<()> {
+    let conditions = |experiment: &Experiment| -> usize {
+        experiment.findings.iter().map(|finding| finding.holds_when.len()).sum()
+    };
+    let family =
+        |experiment: &Experiment| format!("  {}: {} conditions\n", experiment.id, conditions(experiment));
+    let families: String = experiments.iter().map(family).collect();
+    let path = out.join(PROCEDURE_FILE);
+    fs::write(&path, format!("{PROCEDURE}- Families of this run:\n{families}"))
+        .with_context(|| path.display().to_string())
 }
 
 fn some_minutes(text: &str) -> Result<f64, String> {

@@ -9,13 +9,16 @@ use crate::model::figure::Figure;
 /// Contenders nearer than this to the first are as good a choice, if the noise floor is not higher anyway.
 pub(super) const AS_GOOD: f64 = 0.03;
 
+/// If two copies of one program differ by more, nothing is chosen: nearly every server would be as good.
+const NOISE_MAX: f64 = 0.2;
+
 /// A need with its answer.
 pub(super) struct Choice {
     /// A purpose of a server.
     pub(super) need: &'static str,
     /// The rule by which it is answered.
     pub(super) rule: String,
-    /// The first by that rule, then those that are as good.
+    /// The first by that rule, then those that are as good. None where the noise floor is too high to choose.
     pub(super) first: Vec<String>,
     /// The next after them, and how good it is compared with the first.
     pub(super) next: Option<(String, f64)>,
@@ -113,7 +116,7 @@ pub(super) fn faultless<'a>(summary: &Summary<'a>, works: &[Work<'a>]) -> Option
         absent: absent.into_iter().map(str::to_owned).collect(),
         rule,
     };
-    for name in compared {
+    for name in compared.into_iter().filter(|name| !is_toy(name)) {
         let own = || common.iter().copied().flatten().filter(|fault| fault.contender == name);
         let requests: f64 = own().map(|fault| fault.requests).sum();
         let blocks: usize = own().map(|fault| fault.blocks).sum();
@@ -145,6 +148,10 @@ fn choice(need: &Need, summary: &Summary<'_>, works: &[Work<'_>]) -> Option<Choi
     }
     scores.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let best = scores.first()?.1;
+    if noise > NOISE_MAX {
+        let rule = format!("two copies of one program differ by {} here", format::percent(noise));
+        return Some(Choice { need: need.need, rule, first: Vec::new(), next: None, failed, turns: None });
+    }
     let is_as_good = |score: f64| score >= best * (1.0 - noise.max(AS_GOOD));
     let first =
         scores.iter().filter(|(_, score)| is_as_good(*score)).map(|(name, _)| (*name).to_owned()).collect();
@@ -174,13 +181,18 @@ fn together<'a, 'b>(leads: &'b [(bool, Lead<'a>)]) -> (Vec<&'a str>, Vec<&'b (bo
     let Some((_, most)) = leads.iter().rev().max_by_key(|(_, lead)| lead.count()) else {
         return Default::default();
     };
-    let names = most.contenders();
+    let names: Vec<&str> = most.contenders().into_iter().filter(|name| !is_toy(name)).collect();
     let has_all = |(_, lead): &&(bool, Lead<'a>)| {
         let here = lead.contenders();
         names.iter().all(|name| here.contains(name))
     };
     let leads = leads.iter().filter(has_all).collect();
     (names, leads)
+}
+
+/// Whether a contender is one of the lab's own small servers, which nobody can run a site with.
+fn is_toy(name: &str) -> bool {
+    name.starts_with("reference-")
 }
 
 fn score(need: &Need, name: &str, leads: &[&(bool, Lead<'_>)]) -> f64 {

@@ -3,7 +3,7 @@
 use super::chart::{Axis, Chart, Claim};
 use super::document::{Badge, Span, Text};
 use super::scale::Spread;
-use crate::judge::findings::{self, Answer, Evidence, Outcome};
+use crate::judge::findings::{self, Answer, Evidence, Outcome, Verdict};
 use crate::judge::statistics::Estimate;
 use crate::model::experiment::{Experiment, Finding, Short};
 
@@ -50,7 +50,9 @@ impl Repeated {
     pub(super) fn row(&self) -> [Text; 2] {
         let Repeated { of, year, says, here, published, .. } = self;
         let (badge, words) = match self.outcome {
-            Outcome::Met if here.low > *published => (Badge::Yes, "yes, by even more"),
+            Outcome::Met if here.low > *published => {
+                (Badge::Yes, "the direction, but more here than published")
+            }
             Outcome::Met => (Badge::Yes, "yes, it holds"),
             Outcome::Unmet => (Badge::No, "no, it does not hold"),
             Outcome::Undecided => (Badge::Undecided, "undecided"),
@@ -88,6 +90,11 @@ fn of_experiment(experiment: &Experiment, answers: &[Answer]) -> Vec<Repeated> {
     let told = findings::answer_published(experiment);
     let year = experiment.source.as_ref().map(|source| source.year).unwrap_or_default();
     let named = experiment.findings.iter().filter_map(|finding| Some((finding, finding.short.as_ref()?)));
+    let is_open = |finding: &Finding| {
+        let mut of_it = answers.iter().filter(|answer| answer.finding == finding.id);
+        of_it.any(|answer| matches!(answer.verdict, Verdict::CannotBeTested(_)))
+    };
+    let named = named.filter(|(finding, _)| !is_open(finding));
     let claim = |(finding, short): (&Finding, &Short)| {
         let of = |all: &[Answer]| -> Vec<Evidence> {
             let found = all.iter().find(|answer| answer.finding == finding.id);

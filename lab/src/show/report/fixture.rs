@@ -341,14 +341,8 @@ impl Place<'_> {
         let crowd = if speed < 0.5 { 1.0 / (1.0 + clients / 2500.0) } else { 1.0 - clients / 12_000.0 };
         let full = if self.load.path == "/" { 90_000.0 } else { 9_000.0 };
         let kept = if self.load.keep_alive { 1.0 } else { 0.35 };
-        let rate = full
-            * kept
-            * speed
-            * cores.powf(0.9)
-            * crowd
-            * (clients / (clients + 6.0))
-            * busy
-            * (1.0 + 0.02 * noise.next());
+        let share = speed * crowd * busy * clients / (clients + 6.0);
+        let rate = full * kept * cores.powf(0.9) * share * (1.0 + 0.02 * noise.next());
         let memory = rest_mib * 1048576.0 + kib_each * 1024.0 * clients * (1.0 + 0.01 * noise.next());
         let mean_ms = clients / rate * 1000.0;
         let asked = self.load.requests.map(|requests| requests as f64 / rate);
@@ -386,11 +380,13 @@ impl Place<'_> {
             cell: self.cell(name),
             kind: self.load.kind,
             turn: self.turn,
+            start: 0,
             began_s: 1_795_302_765.0 + f64::from(self.turn) * 60.0,
             quick: self.experiment.id == "idle-connections",
             share: None,
             version: if name == "caddy" { HOSTILE.into() } else { format!("{name}/1.2.3") },
             origin: format!("{MADE}: {name} 1.2.3-1"),
+            program_digest: String::new(),
             parts: Vec::new(),
             configuration: Configuration::Tuned,
             configuration_digest: format!("{name}-{}", self.load.id),

@@ -7,7 +7,7 @@ use super::format;
 use super::summary::{Summary, TURNS_MIN, Work, interval, ratios};
 use crate::judge::statistics::{Estimate, holm, median, p_value, paired};
 use crate::model::block::{Block, twin_of};
-use crate::model::experiment::Kind;
+use crate::model::experiment::{Kind, TURNS};
 use crate::model::figure::Figure;
 
 /// Who failed to answer more of a load than this part is not ranked in it: rates and times are of what was answered.
@@ -194,19 +194,24 @@ impl Fault<'_> {
 }
 
 /// For each lead, how the others compare with the leader. A contender is slower if it is beyond the noise floor and the interval leaves
-/// out 1, and it is significant when all comparisons of all leads are looked at together (Holm's correction). Where
-/// there are too few turns to say, the distance alone counts.
+/// out 1, and it is significant when all comparisons of all leads are looked at together (Holm's correction): all leads are
+/// one family, since they are one table. As in findings, the correction counts from as many turns as a claim needs. Where
+/// there are too few turns for an interval, the distance alone counts.
 pub(super) fn standings(leads: &[&Lead<'_>]) -> Vec<Vec<Standing>> {
     let p_values: Vec<f64> = leads
         .iter()
         .filter(|lead| lead.has_interval())
         .flat_map(|lead| lead.shares.iter().skip(1))
+        .filter(|share| is_corrected(share))
         .map(|share| share.p)
         .collect();
     let mut corrected = holm(&p_values).into_iter();
     let mut standing = |lead: &Lead<'_>, share: &Share<'_>| {
         let is_sure = match lead.has_interval() {
-            true => corrected.next().is_some_and(|p| p < CHANCE) && share.of_best.high < 1.0,
+            true => {
+                let p = if is_corrected(share) { corrected.next() } else { None };
+                share.of_best.high < 1.0 && p.is_none_or(|p| p < CHANCE)
+            }
             false => true,
         };
         let floor = lead.floor.unwrap_or(0.0);
@@ -220,6 +225,11 @@ pub(super) fn standings(leads: &[&Lead<'_>]) -> Vec<Vec<Standing>> {
     let of_lead =
         |lead: &&Lead<'_>| lead.shares.iter().skip(1).map(|share| standing(lead, share)).collect::<Vec<_>>();
     leads.iter().map(of_lead).collect()
+}
+
+/// Whether a share has as many turns as a claim needs.
+fn is_corrected(share: &Share<'_>) -> bool {
+    share.turns >= TURNS as usize
 }
 
 /// How many requests of some blocks failed, and what part of all that is.

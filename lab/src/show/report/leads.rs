@@ -626,7 +626,7 @@ mod tests {
         let groups = leads.groups();
         assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
         assert_eq!(standing(&groups[1], "apache-event"), "indicative: slower in 2 of 2");
-        assert_eq!(standing(&groups[1], "fulmar"), "indicative: not shown to differ in 2 of 2");
+        assert_eq!(standing(&groups[1], "fulmar"), "indicative: ahead in 2 of 2");
         let (first, second) =
             (groups[0][0].lead.share("lighttpd").unwrap(), groups[0][1].lead.share("lighttpd").unwrap());
         let mean = mean(&groups[0], "lighttpd");

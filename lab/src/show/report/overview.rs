@@ -209,14 +209,17 @@ impl Overview<'_> {
             Table::new("What follows from the figures above", ["You need", "Choose", "The next", "The rule"]);
         for choice in choices {
             let mut next = Text::from(choice.next.map_or_else(
-                || "all are as good".into(),
+                || if choice.first.is_empty() { "–" } else { "all are as good" }.into(),
                 |(name, share)| format!("{name}, {}", format::percent(share)),
             ));
             if !choice.failed.is_empty() {
                 next = next.say(format!("; not chosen, for failures: {}", format::list(&choice.failed)));
             }
             let indicative = choice.turns.map(indicative).unwrap_or_default();
-            let first = Text::default().stress(format::list(&choice.first)).aside(indicative);
+            let first = match choice.first.is_empty() {
+                true => Text::from("none: two copies of one program differ by too much"),
+                false => Text::default().stress(format::list(&choice.first)).aside(indicative),
+            };
             table.row([choice.need.into(), first, next, choice.rule.into()]);
         }
         if let Some(found) = faultless(self.summary, self.works) {
@@ -262,7 +265,7 @@ fn undecided_words<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
         ),
         (
             count(&|one| one == Remedy::QuieterMachine),
-            "lie so near to their bounds that only a quieter machine would decide".to_owned(),
+            "lie so near to their bounds that 100 turns would hardly decide".to_owned(),
         ),
     ];
     let of_each = of_each.iter().filter(|(count, _)| *count > 0);

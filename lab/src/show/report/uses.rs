@@ -59,9 +59,20 @@ impl Judged<'_> {
             1 => ("", ", which is ahead of all others", "its"),
             _ => ("any of ", ": no difference between these is shown", "their"),
         };
+        // A difference may be there that is not significant among all comparisons.
+        let looks_slower = |(share, standing): &(&Share<'_>, &Standing)| {
+            **standing == Standing::Unshown && share.of_best.high < 1.0
+        };
+        let slower: Vec<String> = behind().filter(looks_slower).map(|(share, _)| named(share)).collect();
+        let doubt = match slower.is_empty() {
+            true => String::new(),
+            false => {
+                format!(", which does not make them equal: {} by an interval below 100 %", slower.join(", "))
+            }
+        };
         let next = next.map(|next| self.next_in_words(next, whose)).unwrap_or_default();
         let by = self.work.load.ranked_by.map(|figure| format!("compared by {}: ", format::named(figure)));
-        let named = Text::from(any_of).stress(format::list(&names)).say(format!("{sure}{next}"));
+        let named = Text::from(any_of).stress(format::list(&names)).say(format!("{sure}{doubt}{next}"));
         let runs = format::counted(runs, "run");
         named.aside(format!("{}{rate}; {runs}", by.unwrap_or_default()))
     }

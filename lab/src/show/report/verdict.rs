@@ -30,10 +30,18 @@ pub(super) fn word(answer: &Answer) -> &'static str {
 
 /// The verdict, and what limits it.
 pub(super) fn verdict(answer: &Answer) -> Text {
-    let words = word(answer);
+    let words = match answer.verdict {
+        Verdict::DoesNotHold | Verdict::Undecided if answer.parts.only_direction_holds() => {
+            "direction holds, size does not"
+        }
+        _ => word(answer),
+    };
     let limits = [(answer.partly, "as far as it can be tested here"), (answer.indicative, "indicative")];
     let limits: Vec<&str> = limits.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect();
-    Text::from(Span::Badge(badge(answer), words.into())).aside(limits.join(", "))
+    let text = Text::from(Span::Badge(badge(answer), words.into())).aside(limits.join(", "));
+    let is_open = badge(answer) == Badge::Open;
+    let parts = Some(answer.parts.to_string()).filter(|parts| !parts.is_empty() && !is_open);
+    parts.map_or(text.clone(), |parts| text.say(format!(" {parts}")))
 }
 
 /// Why findings cannot be tested, or what each condition came to. Several findings are those that cannot be tested for the
@@ -76,7 +84,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::judge::findings::Evidence;
+    use crate::judge::findings::{Evidence, Parts};
     use crate::model::figure::Figure;
     use crate::show::report::document::{Document, Group, Part, Section};
     use crate::show::report::{self, fixture, html, markdown};
@@ -89,6 +97,7 @@ mod tests {
             verdict,
             indicative: false,
             partly: false,
+            parts: Parts::default(),
             evidence: Vec::new(),
         }
     }
@@ -144,8 +153,13 @@ mod tests {
 
     #[test]
     fn what_limits_a_verdict_stands_beside_it() {
-        let evidence =
-            |outcome, text: &str| Evidence { outcome, text: text.into(), ratio: None, remedy: None };
+        let evidence = |outcome, text: &str| Evidence {
+            outcome,
+            text: text.into(),
+            ratio: None,
+            direction: None,
+            remedy: None,
+        };
         let answer = Answer {
             experiment: "e".into(),
             finding: "F1".into(),
@@ -153,6 +167,7 @@ mod tests {
             verdict: Verdict::Holds,
             indicative: true,
             partly: true,
+            parts: Parts::default(),
             evidence: vec![
                 evidence(Outcome::Met, "1.4 times"),
                 evidence(Outcome::Untested, "four cores are needed"),

@@ -223,12 +223,13 @@ impl Thread<'_> {
         if self.clients[at].stage == Stage::Upgrading {
             return self.upgraded(at, answer.status);
         }
-        self.tally.answer(answer, self.length.unwrap_or_default());
+        let is_right = self.tally.answer(answer, self.length.unwrap_or_default());
         (self.answered_ns, self.settled_ns) = (self.now_ns, self.now_ns);
         self.is_refused = false;
         let (now_ns, client) = (self.now_ns, &mut self.clients[at]);
         client.answers += 1;
-        if let Some(flight) = client.flights.pop_front() {
+        // The times of wrong answers would make a server look fast that refuses.
+        if let Some(flight) = client.flights.pop_front().filter(|_| is_right) {
             let written_ns = flight.written_ns.max(flight.open_ns);
             let first_ns = client.first_ns.max(written_ns);
             self.tally.latency.add(now_ns.saturating_sub(flight.due_ns));
