@@ -247,6 +247,12 @@ mod tests {
             |text| reading(text, None).map(|report| (report.requests, report.figures[&Figure::Failed]));
         assert_eq!(failed(NOT_FOUND).unwrap(), (300, 300.0));
         assert_eq!(failed(MIXED).unwrap(), (300, 67.0), "of another length because not 2xx");
+        let mixed = reading(MIXED, None).unwrap();
+        assert_eq!(
+            (mixed.right, mixed.figures.get(&Figure::P50Ms)),
+            (233, None),
+            "its times are of a mixture"
+        );
         assert_eq!(failed(DROPPED).unwrap(), (300, 48.0));
         assert_eq!(failed(REFUSED).unwrap(), (0, 100.0));
         assert!(!reading(REFUSED, None).unwrap().figures.contains_key(&Figure::MeanMs));

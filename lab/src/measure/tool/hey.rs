@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn failures() {
         let mixed = read(MIXED).unwrap();
-        assert_eq!((mixed.requests, mixed.figures[&Figure::Failed]), (300, 60.0));
+        assert_eq!((mixed.requests, mixed.right, mixed.figures[&Figure::Failed]), (300, 240, 60.0));
         assert!(!mixed.figures.contains_key(&Figure::MinMs), "0.0000 s is no time");
         let dropped = read(DROPPED).unwrap();
         assert_eq!((dropped.requests, dropped.figures[&Figure::Failed]), (293, 7.0));

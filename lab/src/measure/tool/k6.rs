@@ -179,6 +179,7 @@ mod tests {
         let failed =
             |text: &str| reading(text).map(|report| (report.requests, report.figures[&Figure::Failed]));
         assert_eq!(failed(MIXED).unwrap(), (300, 62.0));
+        assert_eq!([MIXED, DROPPED].map(|text| reading(text).unwrap().right), [238, 283]);
         assert_eq!(failed(DROPPED).unwrap(), (283, 17.0));
         assert_eq!(failed(REFUSED).unwrap(), (0, 300.0));
         assert!(failed("").is_err());

@@ -157,6 +157,7 @@ mod tests {
     fn failures() {
         let failed = |text: &str| read(text).map(|report| (report.requests, report.figures[&Figure::Failed]));
         assert_eq!(failed(MIXED).unwrap(), (300, 62.0));
+        assert_eq!(read(MIXED).unwrap().right, 238);
         assert_eq!(failed(REFUSED).unwrap(), (0, 100.0));
         assert_eq!(failed(&format!("{MIXED}\nwarning: on the other output\n")).unwrap(), (300, 62.0));
         assert!(!read(REFUSED).unwrap().figures.contains_key(&Figure::MeanMs));

@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn failures() {
-        near(read(MIXED).unwrap().figures[&Figure::Failed], 33_568.0);
+        let mixed = read(MIXED).unwrap();
+        near(mixed.figures[&Figure::Failed], 33_568.0);
+        assert_eq!(mixed.requests - mixed.right, 33_568, "wrk counts them among its requests");
         near(read(DROPPED).unwrap().figures[&Figure::Failed], 20_135.0);
         // Where it cannot connect at all, it says so on its standard error alone.
         assert!(read("").is_err());

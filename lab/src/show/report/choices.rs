@@ -258,6 +258,23 @@ mod tests {
         assert!(choices.iter().all(|choice| !choice.need.contains("idle")), "nothing idle was measured");
     }
 
+    /// The lab's own small servers serve nobody's site.
+    #[test]
+    fn toys_are_not_recommended() {
+        let rate = |name: &str, rate: f64| block(name, "l", 10, &[(Figure::RequestsPerS, rate)]);
+        let mut blocks = vec![rate("reference-thread", 1000.0), rate("a", 100.0), rate("b", 60.0)];
+        let most = |blocks: &[Block]| {
+            let (summary, experiment) = (Summary::of(blocks), experiment());
+            choices(&summary, &summary.works(&experiment)).remove(0)
+        };
+        assert_eq!(most(&blocks).first, ["a"]);
+        // Where two copies of one program are that far apart, every server would be as good.
+        blocks.push(rate("a-twin", 180.0));
+        let choice = most(&blocks);
+        assert!(choice.first.is_empty() && choice.next.is_none(), "{:?}", choice.first);
+        assert!(choice.rule.contains("two copies of one program differ by 80"), "{}", choice.rule);
+    }
+
     #[test]
     fn only_loads_that_all_took_part_in_are_compared() {
         let rate = |name: &str, load: &str, rate: f64| -> Block {
