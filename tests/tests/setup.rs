@@ -180,6 +180,20 @@ fn tests_install_first() {
     );
 }
 
+/// `make serve` is the first command of a new user, so it builds quickly and says how long. Packages get the fast program.
+#[test]
+fn the_demonstration_builds_quickly_and_packages_are_fast() {
+    let Some(machine) = Machine::new(&[]) else { return };
+    for (target, says, profile) in [
+        ("serve", "4 minutes on two processors", "--profile demo"),
+        ("deb", "11 minutes on two processors", "--release"),
+    ] {
+        let (good, text) = machine.make(&["--dry-run", "DEMO=no-such-program", target]);
+        let build = text.lines().find(|line| line.contains("cargo build")).expect(&text);
+        assert!(good && build.contains(profile) && text.contains(says), "{target}: {text}");
+    }
+}
+
 /// Servers and browsers belong to `make test`, and so do the inputs of the fuzzer.
 #[test]
 fn quick_tests_are_those_of_units() {
