@@ -314,10 +314,49 @@ fn rotation() {
     assert_eq!(ended, None);
 }
 
+/// The page "From nginx" changes logrotate's file of Debian's nginx by one command, and takes it back by another.
+#[test]
+fn logs_of_nginx_are_rotated_by_its_own_file() {
+    let debian = Path::new("/etc/logrotate.d/nginx");
+    if !parts::is_present("logrotate's file of nginx", debian.exists()) {
+        return;
+    }
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");
+    let running = site.start(Server::Fulmar);
+    let own = format!("{} -p {} -c fulmar.conf", Server::Fulmar.path().display(), site.prefix().display());
+    let file = site.prefix().join("logrotate");
+    fs::copy(debian, &file).expect("copy");
+    let page = fs::read_to_string(root().join("docs/from-nginx.md")).expect("page");
+    let commands: Vec<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ sudo sed -i "))
+        .map(|line| line.replace("/etc/logrotate.d/nginx", &file.display().to_string()))
+        .collect();
+    let [there, back] = commands.as_slice() else { panic!("two commands: {commands:?}") };
+    let sh = |command: &str| {
+        let output = Command::new("sh").args(["-e", "-c", command]).output().expect("sh");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    sh(&format!("sed -i {there}"));
+    let changed = fs::read_to_string(&file).expect("file");
+    let script =
+        changed.split("postrotate\n").nth(1).and_then(|rest| rest.split("endscript").next()).expect("script");
+    let log = running.log_path("error.log");
+    fs::rename(&log, running.log_path("rotated.log")).expect("rotate");
+    sh(&script.replace("fulmar -c /etc/nginx/nginx.conf", &own));
+    assert!(wait::until(Duration::from_secs(20), || log.exists()), "{script}: {}", running.all_logs());
+    running.stop();
+
+    sh(&format!("sed -i {back}"));
+    assert_eq!(fs::read_to_string(&file).expect("file"), fs::read_to_string(debian).expect("file"));
+}
+
 #[test]
 fn the_unit() {
     let text = fs::read_to_string(root().join("packaging/fulmar.service")).expect("unit");
-    for line in ["Type=notify", "KillSignal=SIGQUIT", "ExecReload=/usr/sbin/fulmar -s reload"] {
+    for line in
+        ["Type=notify", "KillSignal=SIGQUIT", "ExecReload=/usr/sbin/fulmar -c ${CONFIGURATION} -s reload"]
+    {
         assert!(text.lines().any(|own| own == line), "{line}");
     }
     let analyzes = Command::new("systemd-analyze").arg("--version").output();
@@ -343,7 +382,12 @@ fn the_unit() {
 #[test]
 fn the_image() {
     let text = fs::read_to_string(root().join("packaging/Containerfile")).expect("text");
-    for line in ["USER www-data", "STOPSIGNAL SIGQUIT", "CMD [\"-g\", \"daemon off;\"]"] {
+    for line in [
+        "USER www-data",
+        "STOPSIGNAL SIGQUIT",
+        "CMD [\"-g\", \"daemon off;\"]",
+        "HEALTHCHECK CMD [\"/usr/sbin/fulmar\", \"status\"]",
+    ] {
         assert!(text.lines().any(|own| own == line), "{line}");
     }
     for line in text.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from=")) {
