@@ -244,7 +244,7 @@ fn mark_directories(text: &str) -> String {
 /// Files that stand next to a configuration wherever nginx is installed.
 fn beside() -> [(&'static str, &'static str); 5] {
     [
-        ("mime.types", include_str!("../../../crates/fulmar/src/mime.types")),
+        ("mime.types", include_str!("../../../crates/conf/src/mime.types")),
         ("fastcgi_params", include_str!("../../../packaging/conf/fastcgi_params")),
         ("fastcgi.conf", include_str!("../../../packaging/conf/fastcgi.conf")),
         ("proxy_params", include_str!("../../../packaging/conf/proxy_params")),

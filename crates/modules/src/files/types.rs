@@ -4,7 +4,8 @@
 //! name; case does not matter. A file whose extension is not in a block gets the `default_type`.
 //!
 //! A level with a `types` block does not inherit the outer blocks. Several blocks of one level are joined. Without
-//! any block, Fulmar knows the extensions `html`, `gif` and `jpg` only.
+//! any block, Fulmar knows the extensions `html`, `gif` and `jpg` only, as nginx does. A file without an `http` block
+//! gets the types of the packaged `mime.types`.
 //!
 //! ```file html/a.HTM
 //! a
