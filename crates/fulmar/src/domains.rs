@@ -1,34 +1,25 @@
 //! `--domain` of `fulmar serve` and `fulmar proxy`: names with an automatic certificate.
 
-use std::ffi::OsString;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use acme::{Challenge, certificate_name};
 use clap::Args;
-use conf::{Inputs, Memory};
-use contract::inputs::System;
-use net::identity::is_superuser;
+
+use crate::state;
 
 /// The authority that is asked.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Where the superuser's state is.
-const STATE: &str = "/var/lib/fulmar/domains";
-
-/// The same for others, below the directory for state and below the home directory.
-const USER_STATE: [&str; 2] = ["fulmar/domains", ".local/state/fulmar/domains"];
-
-/// The same below the directory that a service manager gives.
-const SERVICE_STATE: &str = "domains";
+/// The directory of the certificates below the one for state.
+const STATE: &str = "domains";
 
 /// Where certificates come from.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Source {
     /// Get a certificate for this name from Let's Encrypt, whose terms of service you accept, and listen on ports 443 and
     /// 80 of all addresses; may be given several times
-    #[arg(long, value_name = "NAME", conflicts_with = "tls")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["tls", "certificate"])]
     domain: Vec<String>,
     /// The ACME directory of another authority, whose terms of service you accept
     #[arg(long, value_name = "URL", default_value = LETS_ENCRYPT, hide_default_value = true, requires = "domain", value_parser = url)]
@@ -66,11 +57,8 @@ impl Source {
             found.ok_or_else(|| format!("no authority issues a certificate for \"{name}\""))
         };
         let names = self.domain.iter().map(checked).collect::<Result<_, _>>()?;
-        let [service, data, home] = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"].map(std::env::var_os);
-        let own = || if is_superuser() { Some(PathBuf::from(STATE)) } else { user_state(data, home) };
-        let state = below(service, SERVICE_STATE).or_else(own).filter(|path| is_expressible(path));
-        let state = state.ok_or("set HOME to a directory for the certificates")?;
-        let trusted = self.authority_certificates.as_deref().map(usable).transpose()?;
+        let state = state::directory(STATE).ok_or("set HOME to a directory for the certificates")?;
+        let trusted = self.authority_certificates.as_deref().map(state::usable).transpose()?;
         Ok(Domains { names, authority: self.authority.clone(), trusted, state, clear })
     }
 }
@@ -81,18 +69,6 @@ impl Source {
     pub(crate) fn none() -> Source {
         Source { domain: Vec::new(), authority: LETS_ENCRYPT.to_owned(), authority_certificates: None }
     }
-}
-
-/// The whole path of a file that can be read.
-fn usable(path: &Path) -> Result<PathBuf, String> {
-    let complain = |reason: &str| format!("cannot read \"{}\" ({reason})", path.display());
-    let path = path.canonicalize().map_err(|error| complain(&net::system_message(&error)))?;
-    if is_expressible(&path) { Ok(path) } else { Err(complain("its name has one of the characters \" \\ $")) }
-}
-
-/// Whether a path can stand between quotes in a configuration.
-fn is_expressible(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| !path.contains(['"', '\\', '$']))
 }
 
 fn url(text: &str) -> Result<String, &'static str> {
@@ -139,43 +115,15 @@ impl Domains {
         format!(" ssl;\n        server_name {};\n        ssl_certificate auto", self.names.join(" "))
     }
 
-    /// A configuration in memory, and certificates on disk.
-    pub(crate) fn inputs(&self, memory: Memory) -> Layered {
-        Layered { memory, state: self.state.clone() }
+    /// The directory that the configuration names.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
     }
-}
-
-fn user_state(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    below(data, USER_STATE[0]).or_else(|| below(home, USER_STATE[1]))
-}
-
-fn below(around: Option<OsString>, path: &str) -> Option<PathBuf> {
-    around.map(PathBuf::from).filter(|around| around.is_absolute()).map(|around| around.join(path))
 }
 
 /// The port for clear requests of this address, if those with TLS come to the usual one.
 pub(crate) fn clear_address(ip: IpAddr, port: u16) -> Option<SocketAddr> {
     (port == 443).then(|| SocketAddr::new(ip, 80))
-}
-
-/// Files in memory, and those below one directory of the disk.
-pub(crate) struct Layered {
-    memory: Memory,
-    state: PathBuf,
-}
-
-impl Inputs for Layered {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        if path.starts_with(&self.state) { System.read(path) } else { self.memory.read(path) }
-    }
-
-    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        self.memory.glob(pattern)
-    }
-
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        self.memory.resolve(name)
-    }
 }
 
 #[cfg(test)]
@@ -190,7 +138,7 @@ mod tests {
         };
         assert!(names("localhost").unwrap_err().contains("localhost"));
         assert!(names("*.example.org").is_err());
-        if std::env::var_os("HOME").is_some() || is_superuser() {
+        if std::env::var_os("HOME").is_some() || net::identity::is_superuser() {
             assert_eq!(names("Example.org").as_deref(), Ok("example.org"));
         }
     }
@@ -202,30 +150,5 @@ mod tests {
         {
             assert!(url(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn state_is_in_a_directory_of_the_user() {
-        let of =
-            |data: Option<&str>, home: Option<&str>| user_state(data.map(Into::into), home.map(Into::into));
-        assert_eq!(of(Some("/s"), Some("/h")), Some(PathBuf::from("/s/fulmar/domains")));
-        assert_eq!(of(Some("s"), Some("/h")), Some(PathBuf::from("/h/.local/state/fulmar/domains")));
-        assert_eq!(of(None, None), None);
-    }
-
-    #[test]
-    fn only_the_state_comes_from_the_disk() {
-        let directory = tempfile::tempdir().unwrap();
-        let state = directory.path().join("state");
-        std::fs::create_dir(&state).unwrap();
-        for path in [state.join("a"), directory.path().join("b")] {
-            std::fs::write(path, "disk").unwrap();
-        }
-        let source = Source { domain: vec!["a.example".to_owned()], ..Source::none() };
-        let domains = Domains { state: state.clone(), ..source.domains(None).unwrap() };
-        let inputs = domains.inputs(Memory::default().with("/conf", "memory"));
-        assert_eq!(inputs.read(&state.join("a")).unwrap(), b"disk");
-        assert_eq!(inputs.read(Path::new("/conf")).unwrap(), b"memory");
-        assert!(inputs.read(&directory.path().join("b")).is_err());
     }
 }

@@ -17,8 +17,11 @@ use tls::SelfSigned;
 use crate::configuration::Reader;
 use crate::console::{out, say};
 use crate::domains::{self, Domains, Source};
+use crate::layered::Layered;
+use crate::local_certificates::{self, Local};
 use crate::paths::Paths;
 use crate::start::{self, Purpose};
+use crate::state;
 use crate::subcommand;
 
 /// The port without `--port`, `--listen` and `PORT`.
@@ -38,9 +41,16 @@ pub(crate) struct Listening {
     port: Option<u16>,
     #[command(flatten)]
     source: Source,
-    /// Encrypt with a self-signed certificate that is made at the start
+    /// Encrypt with a certificate of an authority of yours, which is made at the first start and kept. A browser that
+    /// trusts the authority's certificate does not warn
     #[arg(long)]
     tls: bool,
+    /// Encrypt with this certificate, a PEM file that may contain intermediate certificates
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "tls")]
+    certificate: Option<PathBuf>,
+    /// The key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
     /// Show no requests
     #[arg(long, short)]
     quiet: bool,
@@ -64,9 +74,19 @@ static MODULE: Module = Module {
 /// A listening address that is free, with the certificate for it.
 pub(crate) struct Door {
     address: SocketAddr,
-    certificate: Option<SelfSigned>,
-    domains: Option<Domains>,
+    encryption: Encryption,
     quiet: bool,
+}
+
+/// Where the certificate comes from.
+enum Encryption {
+    None,
+    /// It was made on this machine.
+    Local(Local),
+    /// The files of a certificate and its key.
+    Files([PathBuf; 2]),
+    /// An authority on the internet issues it.
+    Domains(Domains),
 }
 
 /// Runs what a command prepares until it is stopped: a reader of its configuration, and what to print when it runs.
@@ -102,17 +122,37 @@ impl Listening {
         let listen = self.listen.unwrap_or(Listen { ip: ip.into(), port: None });
         let address = socket_address(listen, self.port, environment.as_deref(), default)?;
         check_port(address)?;
-        let certificate = self.tls.then(|| certificate(address)).transpose()?;
-        let clear = domains::clear_address(address.ip(), address.port()).filter(|it| check_port(*it).is_ok());
-        let domains = has_domain.then(|| self.source.domains(clear)).transpose()?;
-        Ok(Door { address, certificate, domains, quiet: self.quiet })
+        Ok(Door { address, encryption: self.encryption(address)?, quiet: self.quiet })
+    }
+
+    fn encryption(&self, address: SocketAddr) -> Result<Encryption, String> {
+        if self.source.is_used() {
+            let clear = domains::clear_address(address.ip(), address.port());
+            return self.source.domains(clear.filter(|it| check_port(*it).is_ok())).map(Encryption::Domains);
+        }
+        if let (Some(certificate), Some(key)) = (&self.certificate, &self.key) {
+            return Ok(Encryption::Files([state::usable(certificate)?, state::usable(key)?]));
+        }
+        if self.tls {
+            return local_certificates::certificate(address.ip()).map(Encryption::Local);
+        }
+        Ok(Encryption::None)
     }
 
     /// A port of this machine, for tests.
     #[cfg(test)]
     pub(crate) fn local(port: u16, tls: bool, quiet: bool) -> Listening {
         let listen = Listen { ip: Ipv4Addr::LOCALHOST.into(), port: None };
-        Listening { listen: Some(listen), port: Some(port), source: Source::none(), tls, quiet }
+        let (certificate, key) = (None, None);
+        Listening {
+            listen: Some(listen),
+            port: Some(port),
+            source: Source::none(),
+            tls,
+            certificate,
+            key,
+            quiet,
+        }
     }
 }
 
@@ -133,31 +173,39 @@ impl Door {
              \x20   log_format serve '$request_method $request_uri $status $readable_size $readable_time';\n\
              \x20   access_log {log};\n\
              {}",
-            self.domains.as_ref().map(Domains::http).unwrap_or_default()
+            if let Encryption::Domains(domains) = &self.encryption { domains.http() } else { String::new() }
         )
     }
 
     /// The directives of a server that listens here.
     pub(crate) fn listen(&self) -> String {
-        let encryption = self.certificate.as_ref().map_or_else(String::new, |made| {
-            let SelfSigned { certificate, key, .. } = made;
+        let encrypted = |certificate: &str, key: &str| {
             format!(
                 " ssl;\n\
-                 ssl_certificate \"data:{certificate}\";\n\
-                 ssl_certificate_key \"data:{key}\";\n\
+                 ssl_certificate \"{certificate}\";\n\
+                 ssl_certificate_key \"{key}\";\n\
                  \x20       error_page 497 https://$http_host$request_uri"
             )
-        });
-        let issued = self.domains.as_ref().map(Domains::server).unwrap_or_default();
-        format!("listen {}{encryption}{issued};\n        http2 on;", self.address)
+        };
+        let encryption = match &self.encryption {
+            Encryption::None => String::new(),
+            Encryption::Local(Local { certificate: SelfSigned { certificate, key, .. }, .. }) => {
+                encrypted(&format!("data:{certificate}"), &format!("data:{key}"))
+            }
+            Encryption::Files([certificate, key]) => {
+                encrypted(&certificate.display().to_string(), &key.display().to_string())
+            }
+            Encryption::Domains(domains) => domains.server(),
+        };
+        format!("listen {}{encryption};\n        http2 on;", self.address)
     }
 
     /// What to print at the start; `first` is the first line.
     pub(crate) fn greeting(&self, first: &str) -> String {
-        let Door { address, certificate, domains, quiet } = self;
+        let Door { address, encryption, quiet } = self;
         let (ip, port) = (address.ip(), address.port());
-        let scheme = if certificate.is_some() { "https" } else { "http" };
-        let (url, reach) = if let Some(domains) = domains {
+        let scheme = if matches!(encryption, Encryption::None) { "http" } else { "https" };
+        let (url, reach) = if let Encryption::Domains(domains) = encryption {
             let port = if port == DOMAIN_PORT { String::new() } else { format!(":{port}") };
             let reach = format!("once {} has issued a certificate", domains.authority());
             (format!("https://{}{port}/", domains.first()), reach)
@@ -171,9 +219,10 @@ impl Door {
         } else {
             (format!("{scheme}://{address}/"), "for every machine that reaches this address".to_owned())
         };
-        let trust = certificate.as_ref().map_or_else(String::new, |made| {
-            format!("  with a self-signed certificate; its SHA-256 fingerprint is\n  {}\n", made.fingerprint)
-        });
+        let trust = match encryption {
+            Encryption::Local(local) => trust(local),
+            _ => String::new(),
+        };
         let shown = match quiet {
             true => String::new(),
             false => format!("  up to {LINES_PER_SECOND} requests a second are shown; --quiet shows none\n"),
@@ -186,10 +235,25 @@ impl Door {
         let paths = Paths { conf: PathBuf::from(conf), prefix, error_log: None, error_log_given: false };
         let mut modules = modules::ALL.to_vec();
         modules.push(&MODULE);
-        match &self.domains {
-            Some(domains) => Reader::new(Arc::new(domains.inputs(inputs)), paths, None, modules),
-            None => Reader::new(Arc::new(inputs), paths, None, modules),
-        }
+        let on_disk = match &self.encryption {
+            Encryption::None | Encryption::Local(_) => Vec::new(),
+            Encryption::Files(files) => files.to_vec(),
+            Encryption::Domains(domains) => vec![domains.state().to_path_buf()],
+        };
+        Reader::new(Arc::new(Layered { memory: inputs, on_disk }), paths, None, modules)
+    }
+}
+
+/// The lines about a certificate that a browser does not know yet.
+fn trust(local: &Local) -> String {
+    let fingerprint = &local.certificate.fingerprint;
+    match &local.authority {
+        Some(path) => format!(
+            "  a browser that trusts the authority {} does not warn\n\
+             \x20 the SHA-256 fingerprint of the certificate is\n  {fingerprint}\n",
+            path.display()
+        ),
+        None => format!("  with a self-signed certificate; its SHA-256 fingerprint is\n  {fingerprint}\n"),
     }
 }
 
@@ -225,15 +289,6 @@ fn check_port(address: SocketAddr) -> Result<(), String> {
         }
         Err(error) => Err(format!("cannot listen on {address}: {error}")),
     }
-}
-
-/// A certificate for the names by which this machine calls itself, and for the address.
-fn certificate(address: SocketAddr) -> Result<SelfSigned, String> {
-    let ip = address.ip().to_string();
-    let names = ["localhost", "127.0.0.1", "::1", &ip];
-    let extra = !address.ip().is_unspecified() && !names[..3].contains(&ip.as_str());
-    SelfSigned::new(&names[..3 + usize::from(extra)])
-        .map_err(|error| format!("cannot make a certificate: {error}"))
 }
 
 fn address(text: &str) -> Result<Listen, String> {

@@ -25,8 +25,8 @@ const COMPRESSED: &str = "text/css text/javascript text/plain text/markdown text
     application/ld+json application/manifest+json application/geo+json application/wasm application/atom+xml \
     application/rss+xml application/xhtml+xml application/yaml image/svg+xml";
 
-/// Serves the files of a directory over HTTP. Directories without an index.html are listed. Prints up to 20
-/// requests a second, and counts the others. Ctrl-C stops it.
+/// Serves the files of a directory over HTTP, except hidden ones. Directories without an index.html are listed. Prints up to
+/// 20 requests a second, and counts the others. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar serve", bin_name = "fulmar serve", version = server::VERSION)]
 pub(crate) struct Arguments {
@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Answer with index.html if there is no file, for applications that route in the browser
     #[arg(long)]
     spa: bool,
+    /// Serve hidden files, too, whose names begin with a dot; without this only /.well-known/ is served
+    #[arg(long)]
+    hidden: bool,
 }
 
 /// Serves until it is stopped.
@@ -57,10 +60,13 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     let text = configuration(&root, arguments, &door).ok_or_else(|| {
         complain("its name has a \"$\", which configurations take for the start of a variable")
     })?;
-    let inputs = Memory::default().with(CONF, text).with(TYPES, include_str!("mime.types"));
+    let inputs = Memory::default().with(CONF, text).with(TYPES, conf::MEDIA_TYPES);
     let greeting = door.greeting(&format!("Serving {}", root.display()));
     Ok((door.reader(inputs, CONF, root), greeting))
 }
+
+/// Hides `.env`, `.git`, `.htaccess` and the like in every directory. `.well-known` is public (RFC 8615).
+const HIDDEN: &str = r"location ~ /\.(?!well-known(?:/|$)) { return 404; }";
 
 /// A reason in words that need no knowledge of system calls.
 fn reason(error: &io::Error) -> &'static str {
@@ -78,6 +84,7 @@ fn configuration(root: &Path, arguments: &Arguments, door: &Door) -> Option<Vec<
     }
     let (fallback, listing) =
         if arguments.spa { ("$uri /index.html", "off") } else { ("$uri $uri/ =404", "on") };
+    let hidden = if arguments.hidden { "" } else { HIDDEN };
     let mut text = format!(
         "{}\
          \x20   include {TYPES};\n\
@@ -93,6 +100,7 @@ fn configuration(root: &Path, arguments: &Arguments, door: &Door) -> Option<Vec<
          \x20       autoindex_format page;\n\
          \x20       autoindex_localtime on;\n\
          \x20       location / {{ try_files {fallback}; }}\n\
+         \x20       {hidden}\n\
          \x20       root ",
         door.preamble(),
         door.listen(),
@@ -129,7 +137,7 @@ mod tests {
             let quiet = spa;
             let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let listening = Listening::local(port, tls, quiet);
-            let arguments = Arguments { directory: root.clone(), listening, spa };
+            let arguments = Arguments { directory: root.clone(), listening, spa, hidden: spa };
             let (reader, greeting) = prepare(&arguments).unwrap();
             let scheme = if tls { "https" } else { "http" };
             assert!(greeting.contains(&format!("{scheme}://127.0.0.1:{port}/")), "{greeting}");

@@ -20,6 +20,7 @@ mod distinguished_name;
 mod encrypted_key;
 mod extensions;
 mod hello;
+mod local_authority;
 mod name_constraints;
 mod noted;
 mod ocsp;
@@ -44,6 +45,7 @@ pub use certificate::{LoadError, Pair, chain_issuer};
 pub use ciphers::are_suites;
 pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, Rejection};
+pub use local_authority::LocalAuthority;
 pub use ocsp::{
     OCSP_ANSWER_MAX, OcspError, OcspFinding, OcspQuestion, OcspScope, OcspState, OcspSubject, Staple,
     Stapling, StatusCheck, StatusSettings,

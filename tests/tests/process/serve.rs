@@ -89,6 +89,76 @@ fn serve() {
     served.interrupt();
 }
 
+/// A directory often has files that are not meant for visitors.
+#[test]
+fn serve_sends_hidden_files_only_if_told() {
+    let site = || {
+        let site =
+            Site::whole("%%PORT%%").file("f.txt", "file\n").file(".env", "secret").file("d/.git/config", "x");
+        site.file(".well-known/security.txt", "public\n").file(".well-known/.env", "secret")
+    };
+    for (options, status) in [(&[][..], 404), (&["--spa"], 404), (&["--hidden"], 200)] {
+        let mut served = Served::start(site(), options, Stdio::null());
+        for path in ["/.env", "/d/.git/config", "/d/%2egit/config", "/.well-known/.env"] {
+            assert_eq!(
+                ask(served.address, &format!("GET {path}")).last().status,
+                status,
+                "{options:?} {path}"
+            );
+        }
+        for path in ["/f.txt", "/.well-known/security.txt"] {
+            assert_eq!(ask(served.address, &format!("GET {path}")).last().status, 200, "{options:?} {path}");
+        }
+        served.interrupt();
+    }
+}
+
+/// curl stands for a browser that trusts the authority: it accepts the certificate of this start and of the next one.
+#[test]
+fn clients_that_trust_the_authority_accept_each_start() {
+    let curl = parts::program(&["curl"]);
+    if !parts::is_present("curl", curl.is_some()) {
+        return;
+    }
+    let curl = curl.expect("curl");
+    let state = tempfile::tempdir().expect("directory");
+    let authority = state.path().join("fulmar/local/authority.pem");
+    let mut first = None;
+    for _ in 0..2 {
+        let site = Site::whole("%%PORT%%").file("f.txt", "file\n");
+        let port = site.write_configuration(Server::Fulmar, "%%PORT%%")[&0];
+        let mut command = Command::new(Server::Fulmar.path());
+        command.arg("serve").arg(site.root()).args(["--tls", "--port", &port.to_string()]);
+        command.env("XDG_STATE_HOME", state.path()).env("STATE_DIRECTORY", state.path().join("fulmar"));
+        let child = Guard(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("run"));
+        wait_for(SocketAddr::from(([127, 0, 0, 1], port)));
+        let get = |arguments: &[&str]| {
+            let mut command = Command::new(&curl);
+            command.args(["--silent", "--show-error", "--noproxy", "*"]).args(arguments);
+            let output = command.arg(format!("https://localhost:{port}/f.txt")).output().expect("curl");
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+        };
+        assert_eq!(get(&["--cacert", &authority.display().to_string()]), "file\n");
+        assert!(get(&[]).contains("certificate"), "an unknown authority is trusted");
+        let certificate = fs::read(authority.with_file_name("localhost.pem")).expect("certificate");
+        assert_eq!(*first.get_or_insert(certificate.clone()), certificate);
+        let mode =
+            fs::metadata(authority.with_file_name("authority-key.pem")).expect("key").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(child);
+    }
+    let certificate = authority.with_file_name("localhost.pem");
+    let key = authority.with_file_name("localhost-key.pem");
+    let files = [&certificate, &key].map(|path| path.display().to_string());
+    let site = Site::whole("%%PORT%%").file("f.txt", "file\n");
+    let mut served = Served::start(site, &["--certificate", &files[0], "--key", &files[1]], Stdio::null());
+    let url = format!("https://localhost:{}/f.txt", served.address.port());
+    let trusted = authority.display().to_string();
+    let output = Command::new(&curl).args(["-s", "--noproxy", "*", "--cacert", &trusted, &url]).output();
+    assert_eq!(output.expect("curl").stdout, b"file\n");
+    served.interrupt();
+}
+
 /// `fulmar proxy` in front of another server, WebSockets included.
 #[test]
 fn proxy() {
@@ -209,7 +279,7 @@ fn demonstration(options: &[&str]) -> Option<String> {
     );
     let output = place.join("output");
     let child: Child = Command::new(make?)
-        .args(["serve", &format!("PORT={port}"), &format!("FULMAR={}", Server::Fulmar.path().display())])
+        .args(["serve", &format!("PORT={port}"), &format!("DEMO={}", Server::Fulmar.path().display())])
         .args(options)
         .current_dir(place)
         .env("PATH", path.expect("PATH"))
