@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 image=$work/image
-mkdir -p "$root/usr/sbin" "$root/usr/share/fulmar" "$root/etc/fulmar/conf.d" "$root/tmp" "$root/var/log/fulmar" "$image/blobs/sha256"
+mkdir -p "$root/usr/sbin" "$root/usr/share/fulmar" "$root/etc/fulmar/conf.d" "$root/etc/fulmar/templates" "$root/tmp" "$root/var/log/fulmar" "$image/blobs/sha256"
 
 install -m 755 "$program" "$root/usr/sbin/fulmar"
 for name in fastcgi.conf fastcgi_params proxy_params scgi_params uwsgi_params; do
@@ -19,7 +19,7 @@ for name in fastcgi.conf fastcgi_params proxy_params scgi_params uwsgi_params; d
 done
 cp -R "$source/packaging/conf/snippets" "$root/etc/fulmar/snippets"
 install -m 644 "$source/packaging/container.conf" "$root/etc/fulmar/fulmar.conf"
-install -m 644 "$source/crates/fulmar/src/mime.types" "$root/etc/fulmar/mime.types"
+install -m 644 "$source/crates/conf/src/mime.types" "$root/etc/fulmar/mime.types"
 cp -R "$source/packaging/html" "$root/usr/share/fulmar/html"
 printf 'root:x:0:0::/:/\nwww-data:x:33:33::/:/\n' > "$root/etc/passwd"
 printf 'root:x:0:\nwww-data:x:33:\n' > "$root/etc/group"
@@ -48,6 +48,7 @@ layer=$(blob "$work/layer.tar.gz" application/vnd.oci.image.layer.v1.tar+gzip)
 cat > "$work/config.json" <<END
 {"created":"1970-01-01T00:00:00Z","architecture":"$architecture","os":"linux","config":{"User":"www-data",
 "ExposedPorts":{"8080/tcp":{}},"Entrypoint":["/usr/sbin/fulmar"],"Cmd":["-g","daemon off;"],"StopSignal":"SIGQUIT",
+"Healthcheck":{"Test":["CMD","/usr/sbin/fulmar","status"]},
 "Labels":{"org.opencontainers.image.title":"fulmar","org.opencontainers.image.version":"$version"}},
 "rootfs":{"type":"layers","diff_ids":["sha256:$layer_id"]}}
 END

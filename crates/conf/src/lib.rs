@@ -13,6 +13,7 @@
 pub mod apache;
 pub mod catalogue;
 pub mod diagnostic;
+mod environment;
 mod excerpt;
 mod glob;
 mod keys;
@@ -27,6 +28,7 @@ pub mod value;
 pub mod wrap;
 
 pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
+pub use environment::fill_in;
 pub use keys::hide_keys;
 pub use layout::layout;
 pub use loader::{Disk, FILE_BYTES_MAX, Inputs, Loaded, Memory, load, parse_bytes};
@@ -34,4 +36,4 @@ pub use source::{FileId, Sources, Span};
 pub use spec::{Arity, Contexts, Shape};
 pub use tree::{Node, Word};
 pub use value::ValueError;
-pub use wrap::wrap_bare;
+pub use wrap::{MEDIA_TYPES, wrap_bare};

@@ -45,6 +45,15 @@ pub trait Inputs {
         self.read(path)
     }
 
+    /// As [`read`](Inputs::read), with the environment's variables filled in ([`fill_in`](crate::fill_in)). What has no
+    /// environment fills nothing in.
+    ///
+    /// # Errors
+    /// As [`read`](Inputs::read).
+    fn read_template(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
     /// The existing paths that a shell pattern names, sorted by their bytes; none is not an error.
     ///
     /// # Errors
@@ -169,8 +178,27 @@ struct Loader<'a> {
 
 /// What is still to be read, the next at the end.
 enum Pending {
-    File { path: PathBuf, from: Option<Span> },
+    File { path: PathBuf, from: Option<Span>, kind: Kind },
     Text(Reading),
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AsItIs,
+    /// With variables of the environment.
+    Template,
+}
+
+impl Kind {
+    /// For a directive that names files; `None` for all others.
+    fn of(node: &Node) -> Option<Kind> {
+        match &*node.name.text {
+            b"include" => Some(Kind::AsItIs),
+            b"include_template" => Some(Kind::Template),
+            _ => None,
+        }
+    }
 }
 
 /// A text that is being read.
@@ -205,7 +233,7 @@ impl<'a> Loader<'a> {
     }
 
     fn main_file(&mut self, path: &Path) -> Result<(), Diagnostic> {
-        self.pending.push(Pending::File { path: path.to_owned(), from: None });
+        self.pending.push(Pending::File { path: path.to_owned(), from: None, kind: Kind::AsItIs });
         self.run()
     }
 
@@ -217,8 +245,8 @@ impl<'a> Loader<'a> {
     fn run(&mut self) -> Result<(), Diagnostic> {
         while let Some(next) = self.pending.pop() {
             match next {
-                Pending::File { path, from } => {
-                    let reading = self.open_file(path, from)?;
+                Pending::File { path, from, kind } => {
+                    let reading = self.open_file(path, from, kind)?;
                     self.pending.push(Pending::Text(reading));
                 }
                 Pending::Text(mut reading) => {
@@ -246,7 +274,10 @@ impl<'a> Loader<'a> {
         match token {
             Token::Simple(words, line) => {
                 let node = self.node(words, line)?;
-                if node.is("include") { self.include(&node) } else { self.push(node) }
+                match Kind::of(&node) {
+                    Some(kind) => self.include(&node, kind),
+                    None => self.push(node),
+                }
             }
             Token::Open(words, line) => {
                 let node = self.node(words, line)?;
@@ -254,8 +285,8 @@ impl<'a> Loader<'a> {
                     let message = "block directives are not supported in -g option";
                     return Err(Diagnostic::emerg(message).at(node.span));
                 }
-                if node.is("include") {
-                    let message = "directive \"include\" is not terminated by \";\"";
+                if Kind::of(&node).is_some() {
+                    let message = format!("directive \"{}\" is not terminated by \";\"", node.name);
                     return Err(Diagnostic::emerg(message).at(node.span));
                 }
                 if self.open.len() == BLOCK_DEPTH_MAX {
@@ -319,9 +350,9 @@ impl<'a> Loader<'a> {
         true
     }
 
-    fn include(&mut self, node: &Node) -> Result<(), Diagnostic> {
+    fn include(&mut self, node: &Node, kind: Kind) -> Result<(), Diagnostic> {
         let [name] = &*node.args else {
-            let message = "invalid number of arguments in \"include\" directive";
+            let message = format!("invalid number of arguments in \"{}\" directive", node.name);
             return Err(Diagnostic::emerg(message).at(node.span));
         };
         let mut full = if name.text.starts_with(b"/") { Vec::new() } else { self.prefix.clone() };
@@ -337,11 +368,11 @@ impl<'a> Loader<'a> {
             })?;
         }
         let from = Some(node.span.narrowed_to(name.span));
-        self.pending.extend(paths.into_iter().rev().map(|path| Pending::File { path, from }));
+        self.pending.extend(paths.into_iter().rev().map(|path| Pending::File { path, from, kind }));
         Ok(())
     }
 
-    fn open_file(&mut self, path: PathBuf, from: Option<Span>) -> Result<Reading, Diagnostic> {
+    fn open_file(&mut self, path: PathBuf, from: Option<Span>, kind: Kind) -> Result<Reading, Diagnostic> {
         let placed = |error: Diagnostic| match from {
             Some(span) => error.at(span),
             None => error,
@@ -361,7 +392,11 @@ impl<'a> Loader<'a> {
         let file = match self.sources.find(&path) {
             Some(file) => file,
             None => {
-                let text = self.inputs.read(&path).map_err(|error| placed(unreadable(&path, &error)))?;
+                let read = match kind {
+                    Kind::AsItIs => self.inputs.read(&path),
+                    Kind::Template => self.inputs.read_template(&path),
+                };
+                let text = read.map_err(|error| placed(unreadable(&path, &error)))?;
                 self.sources.add(&path, text)
             }
         };

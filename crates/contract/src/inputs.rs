@@ -3,6 +3,7 @@
 use conf::{Disk, FILE_BYTES_MAX, Inputs};
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// The file system and the resolver of this machine.
@@ -16,6 +17,11 @@ impl Inputs for System {
 
     fn read_pipe(&self, path: &Path) -> io::Result<Vec<u8>> {
         net::read_pipe(path, FILE_BYTES_MAX).unwrap_or_else(|| Disk.read(path))
+    }
+
+    fn read_template(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let value = |name: &str| std::env::var_os(name).map(OsStringExt::into_vec);
+        Ok(conf::fill_in(&self.read(path)?, value))
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {

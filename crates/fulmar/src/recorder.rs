@@ -138,6 +138,10 @@ impl Inputs for Recorder {
         self.ask_for_file(path, |source| source.read_pipe(path))
     }
 
+    fn read_template(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.ask_for_file(path, |source| source.read_template(path))
+    }
+
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         let bytes = |path: PathBuf| path.into_os_string().into_vec();
         let ask = |source: &dyn Inputs| Ok(source.glob(pattern)?.into_iter().map(bytes).collect());

@@ -14,7 +14,13 @@ use super::prose;
 pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
     let modules: &[&Module] = modules::ALL;
     let mut features = vec![feature(root, "structure", "crates/site/src/structure.rs", site::STRUCTURE)?];
-    features[0].directives.push(include());
+    features[0]
+        .directives
+        .push(include("include", "Inserts another file, or all files that match a pattern."));
+    features[0].directives.push(include(
+        "include_template",
+        "As `include`, with the variables of the environment filled in (Fulmar only).",
+    ));
     for module in modules {
         let source = source(root, module.name)?;
         let mut feature = feature(root, module.name, &source, module.directives)?;
@@ -51,14 +57,14 @@ fn feature(root: &Path, name: &str, source: &str, directives: &[&dyn AnyDirectiv
     })
 }
 
-/// `include` belongs to the language: it is gone before any directive is looked up.
-fn include() -> Directive {
+/// `include` and `include_template` belong to the language: they are gone before any directive is looked up.
+fn include(name: &str, help: &str) -> Directive {
     Directive {
-        name: "include".into(),
+        name: name.into(),
         arguments: arguments(Shape { arity: Arity::Exactly(1), block: false }),
         contexts: Contexts::ANY,
         inheritance: inheritance(Rule::Never, Arity::Exactly(1), Contexts::ANY).into(),
-        help: "Inserts another file, or all files that match a pattern.".into(),
+        help: help.into(),
         ..Directive::default()
     }
 }

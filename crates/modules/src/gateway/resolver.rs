@@ -11,6 +11,9 @@
 //! `ipv6=off` leaves out the addresses of that family. If a name has several addresses, they are tried one after
 //! another, as the servers of an `upstream` are. Aliases are followed, at most fifty of them.
 //!
+//! `local=on` stands for the name servers of `/etc/resolv.conf`, and `local=PATH` for those of another file in its format, as
+//! in OpenResty. Fulmar reads the file when it reads the configuration. In a container this finds the engine's name server.
+//!
 //! Each question has a random id and is sent from a random port. Responses from elsewhere, with another id, or to
 //! another question are ignored and logged. A response that does not fit into a datagram is fetched over TCP. Name servers
 //! should still be in a trusted network: DNSSEC is not checked, so that a forged response decides where requests go.
@@ -77,7 +80,11 @@ use conf::value::{Address, Host, endpoint, flag, time_s};
 use conf::{Arity, Contexts, Diagnostic, Inputs, Word};
 use contract::inputs::System;
 use contract::{Args, Directive, Loading, Module, Origin, View};
+use net::SocketAddress;
+use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,10 +97,13 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 /// How long an answer is waited for, if the configuration does not say.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The file of `local=on`.
+const RESOLV_CONF: &[u8] = b"/etc/resolv.conf";
+
 /// The port of name servers.
 const PORT: u16 = 53;
 
-/// `resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off]`
+/// `resolver ADDRESS … [local=on | PATH] [valid=TIME] [ipv4=on | off] [ipv6=on | off]`
 pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", parse)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
@@ -108,7 +118,7 @@ pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_tim
 pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Resolver>, Diagnostic> {
     let mut servers = NameServers { addresses: Vec::new(), valid: None, ipv4: true, ipv6: true };
     for word in args.words() {
-        if !parse_parameter(&mut servers, args, word)? {
+        if !parse_parameter(&mut servers, args, (word, loading))? {
             let address = args_address(args, word)?;
             let found = resolve(&address, &*loading.origin.inputs).map_err(|_| {
                 let message = format!("host not found in resolver \"{word}\"");
@@ -134,7 +144,11 @@ fn args_address(args: &Args<'_>, word: &Word) -> Result<Address, Diagnostic> {
 }
 
 /// Whether a word is a parameter, which is read then.
-fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> Result<bool, Diagnostic> {
+fn parse_parameter(
+    servers: &mut NameServers,
+    args: &Args<'_>,
+    (word, loading): (&Word, &Loading),
+) -> Result<bool, Diagnostic> {
     let Some((name, value)) =
         word.text.iter().position(|&byte| byte == b'=').map(|at| word.text.split_at(at))
     else {
@@ -150,6 +164,7 @@ fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> R
             let seconds = time_s(&value).map_err(|_| invalid())?;
             servers.valid = (seconds > 0).then(|| Duration::from_secs(seconds));
         }
+        b"local" => servers.addresses.extend(local(&value, args, loading)?),
         b"ipv4" => servers.ipv4 = flag(&value).map_err(|_| invalid())?,
         b"ipv6" => servers.ipv6 = flag(&value).map_err(|_| invalid())?,
         // It belongs to nginx's commercial version: counts of questions and answers.
@@ -157,6 +172,36 @@ fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> R
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// The name servers of a file, see resolv.conf(5).
+fn local(value: &Word, args: &Args<'_>, loading: &Loading) -> Result<Vec<SocketAddress>, Diagnostic> {
+    let path = match &*value.text {
+        b"off" => return Ok(Vec::new()),
+        b"on" => RESOLV_CONF,
+        path => path,
+    };
+    let path = Path::new(OsStr::from_bytes(path));
+    let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(value.span);
+    let text = loading.origin.inputs.read(path).map_err(|reason| {
+        error(format!("open() \"{}\" failed ({})", path.display(), net::system_message(&reason)))
+    })?;
+    let found = name_servers(&String::from_utf8_lossy(&text));
+    if found.is_empty() {
+        return Err(error(format!("\"{}\" names no name server", path.display())));
+    }
+    Ok(found.into_iter().map(|ip| SocketAddress::Inet((ip, PORT).into())).collect())
+}
+
+/// The addresses of `nameserver` lines. Those with a scope (`fe80::1%eth0`) are left out.
+fn name_servers(text: &str) -> Vec<IpAddr> {
+    let address = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let is_server = words.next() == Some("nameserver");
+        let address = words.next().filter(|_| is_server)?;
+        address.parse().ok()
+    };
+    text.lines().filter_map(address).collect()
 }
 
 /// How a scope looks names up, if `resolver` is set for it.
@@ -225,12 +270,24 @@ pub(crate) const NO_RESOLVER: &str = "no resolver defined to resolve";
 
 #[cfg(test)]
 mod tests {
+    use super::name_servers;
     use crate::testing::Site;
+
+    #[test]
+    fn name_servers_of_a_file() {
+        let text = "# comment\nsearch example\nnameserver 127.0.0.11\nnameserver\t::1 \nnameserver fe80::1%eth0\nnameservers 1.1.1.1\n";
+        let found: Vec<String> = name_servers(text).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["127.0.0.11", "::1"]);
+        assert!(name_servers("").is_empty());
+        let missing = "open() \"/no.conf\" failed (2: No such file or directory)";
+        assert_eq!(Site::error("resolver local=/no.conf;"), missing);
+    }
 
     #[test]
     fn wrong_parameters_are_found() {
         for (text, error) in [
             ("resolver valid=5s;", "no name servers defined"),
+            ("resolver local=off;", "no name servers defined"),
             ("resolver 127.0.0.1 valid=x;", "invalid parameter: valid=x"),
             ("resolver 127.0.0.1 ipv4=of;", "invalid parameter: ipv4=of"),
             ("resolver 127.0.0.1 ipv6=1;", "invalid parameter: ipv6=1"),
