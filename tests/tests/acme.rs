@@ -193,6 +193,39 @@ fn damaged_file_costs_a_renewal() {
 }
 
 #[test]
+fn administrator_renews_a_certificate_at_once() {
+    if !have_pebble() {
+        return;
+    }
+    let parts = parts("", &server("a.example"), 0);
+    let running = parts.start();
+    let first = parts.issued(&running, "a.example");
+    let renew = |name: &str| {
+        let mut command = std::process::Command::new(Server::Fulmar.path());
+        command.arg("certificates").arg("-p").arg(parts.site.prefix()).args([
+            "-c",
+            "fulmar.conf",
+            "renew",
+            name,
+        ]);
+        let output = command.output().expect("fulmar");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    let (good, text) = renew("b.example");
+    assert!(
+        !good && text.contains("no certificate of this configuration has the name \"b.example\""),
+        "{text}"
+    );
+    let (good, text) = renew("a.example");
+    assert!(good && text.contains("are ordered now"), "{text}");
+    assert!(wait::until(LIMIT, || served(&running, "a.example") != first), "{}", running.all_logs());
+    running.stop();
+}
+
+#[test]
 fn automatic_certificate_needs_one_line_and_no_clear_port() {
     if !have_pebble() {
         return;

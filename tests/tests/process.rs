@@ -17,4 +17,5 @@ mod service_manager;
 mod settings;
 mod signals;
 mod soak;
+mod status;
 mod threads;

@@ -118,10 +118,18 @@ impl Wanted<'_> {
             Some(times) if !self.is_foreign() => schedule::renewal(times, self.order.number()),
             _ => 0,
         };
-        // After a failure the stored time counts, which keeps the pause. Otherwise the stored time is not used: its
-        // certificate may have been deleted.
+        // After a failure the stored time counts, which keeps the pause, unless the settings have changed since. Otherwise
+        // the stored time is not used: its certificate may have been deleted.
+        let is_mended = self.report.settings.as_ref().is_some_and(|known| *known != self.order.settings());
         self.due = match self.report.next_attempt {
-            Some(at) if self.report.failures > 0 => at,
+            _ if self.report.renewal_asked => 0,
+            Some(at) if self.report.failures > 0 => {
+                if is_mended {
+                    0
+                } else {
+                    at
+                }
+            }
             _ => renewal,
         };
         // The authority's suggestion for this certificate is not known yet: ask at once.
@@ -305,6 +313,8 @@ impl Agent<'_> {
         let wanted = &mut self.wanted[index];
         let report = &mut wanted.report;
         report.failures = report.failures.saturating_add(1);
+        report.settings = Some(wanted.order.settings());
+        report.renewal_asked = false;
         let pause = schedule::retry(now, report.failures, wanted.order.number());
         let asked = after.and_then(|text| match text.parse::<i64>() {
             Ok(seconds) => Some(now.saturating_add(seconds)),
@@ -402,6 +412,27 @@ mod tests {
         plan.add(order.clone());
         run(&plan, &SharedBytes::new(1024).unwrap(), &mut around);
         around.log
+    }
+
+    /// A failed attempt waits for longer each time, but not once its cause may be gone.
+    #[test]
+    fn changed_settings_and_administrators_make_an_attempt_due_at_once() {
+        const NOW: i64 = 1_000_000_000;
+        let directory = tempfile::tempdir().unwrap();
+        let order = wanted(directory.path());
+        let attempts = |order: &Order, now: i64| {
+            let around = Simulated { now, end: now + 2, log: Vec::new(), jump: None };
+            simulate_with(order, around)
+                .iter()
+                .filter(|(.., text)| text.contains("no certificate for"))
+                .count()
+        };
+        assert_eq!([attempts(&order, NOW), attempts(&order, NOW + 10)], [1, 0], "it waits");
+        let issuer = Issuer { uri: "https://127.0.0.1:2/dir".to_owned(), ..(*order.issuer).clone() };
+        let mended = Order { issuer: Arc::new(issuer), ..order.clone() };
+        assert_eq!([attempts(&mended, NOW + 20), attempts(&mended, NOW + 30)], [1, 0]);
+        state::ask_for_renewal(&mended).unwrap();
+        assert_eq!([attempts(&mended, NOW + 40), attempts(&mended, NOW + 50)], [1, 0]);
     }
 
     #[test]

@@ -18,4 +18,4 @@ mod state;
 pub use agent::{Surroundings, Urgency, run};
 pub use answers::{Answer, PREFIX, PROTOCOL, SIZE, find_certificate, find_token};
 pub use plan::{Challenge, ExternalKey, Issuer, KeyKind, Order, Plan, certificate_name};
-pub use state::{Certificate, Report, certificate, inspect, report};
+pub use state::{Certificate, Report, ask_for_renewal, certificate, inspect, report};

@@ -125,6 +125,12 @@ impl Order {
         self.names.first().map_or("", |name| name)
     }
 
+    /// A text that is the same for the same settings of the order and its issuer. It shows none of them.
+    pub(crate) fn settings(&self) -> String {
+        let hash = digest(&SHA256, format!("{self:?}").as_bytes());
+        hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// A number that is the same for the same certificate, and differs among others.
     pub(crate) fn number(&self) -> u64 {
         let hash = digest(&SHA256, self.path().as_os_str().as_encoded_bytes());

@@ -35,6 +35,12 @@ pub struct Report {
     /// The URL of the directory of the authority that issued the certificate.
     #[serde(default)]
     pub issued_by: Option<String>,
+    /// The settings of the failed attempts ([`Order::settings`]). With other settings the next attempt need not wait.
+    #[serde(default)]
+    pub(crate) settings: Option<String>,
+    /// Whether an administrator asked for a new certificate.
+    #[serde(default)]
+    pub(crate) renewal_asked: bool,
 }
 
 impl Report {
@@ -132,6 +138,15 @@ pub(crate) fn keep_certificate(order: &Order, chain: &str, key: &str) -> io::Res
 pub fn report(order: &Order) -> Report {
     let report = read(&order.report_path()).and_then(|text| serde_json::from_slice::<Report>(&text).ok());
     report.filter(|report| report.version == VERSION).unwrap_or_default()
+}
+
+/// Makes a new certificate due at once, in the process that is started next. Failures until now no longer count.
+///
+/// # Errors
+/// What the system said, such as that only the superuser may write there.
+pub fn ask_for_renewal(order: &Order) -> io::Result<()> {
+    let asked = Report { failures: 0, last_error: None, renewal_asked: true, ..report(order) };
+    keep_report(order, &asked)
 }
 
 /// Keeps the result of an attempt.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use acme::Order;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use contract::inputs::System;
 use journal::ErrorLog;
+use net::control::Command;
 use serde_json::{Value, json};
 
 use crate::configuration::Reader;
@@ -19,7 +20,7 @@ use crate::subcommand::{self, Named};
 
 /// Lists the certificates that a configuration gets from authorities (ssl_certificate auto, acme_certificate): names,
 /// issuer, remaining days, the next attempt to get one, and why the last attempt failed. Reading their state needs the
-/// rights of the superuser.
+/// rights of the superuser. "fulmar certificates renew NAME" makes the running server order a new one at once.
 ///
 /// The exit status is 0; 1 if a certificate is missing, invalid, or could not be renewed; 2 if the configuration cannot be
 /// read.
@@ -31,6 +32,18 @@ pub(crate) struct Arguments {
     /// Print a JSON object for each certificate
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// What to do besides listing.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Order a new certificate at once, also after failures
+    Renew {
+        /// One of the certificate's names
+        name: String,
+    },
 }
 
 /// The exit status where nothing can be said.
@@ -58,6 +71,20 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         say("this configuration gets no certificate from an authority");
         return ExitCode::SUCCESS;
     };
+    if let Some(Action::Renew { name }) = arguments.action {
+        let mut orders = issuance.plan.orders().filter(|order| order.names.contains(&name)).peekable();
+        if orders.peek().is_none() {
+            say(&format!("no certificate of this configuration has the name \"{name}\""));
+            return ExitCode::FAILURE;
+        }
+        for order in orders {
+            if let Err(error) = acme::ask_for_renewal(order) {
+                say(&format!("cannot write the state of the certificate ({})", net::system_message(&error)));
+                return ExitCode::FAILURE;
+            }
+        }
+        return crate::send(Command::Renew, &reader, &ErrorLog::default());
+    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let rows: Vec<Row> = issuance.plan.orders().map(|order| Row::new(order, now)).collect();

@@ -93,6 +93,16 @@ impl Supervisor {
         }
     }
 
+    /// Starts the process anew, so that it reads from the state's files what is due.
+    pub(crate) fn renew(&mut self) -> Result<String, String> {
+        if self.current.configuration.issuance.is_none() {
+            return Err("this configuration gets no certificate from an authority".to_owned());
+        }
+        self.issuing.end();
+        self.issuing.respawn.reset();
+        Ok("the certificates that are due are ordered now; the error log has the result".to_owned())
+    }
+
     /// Whether the process is to be started, now or later.
     pub(crate) fn waits_to_issue(&self) -> bool {
         let is_wanted = self.current.configuration.issuance.is_some() && self.issuing.running.is_none();

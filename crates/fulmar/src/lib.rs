@@ -19,8 +19,10 @@ mod domains;
 mod explain;
 mod fmt;
 mod issuance;
+mod layered;
 mod lint;
 mod listening;
+mod local_certificates;
 mod messages;
 mod paths;
 mod pid_file;
@@ -33,6 +35,8 @@ mod serve;
 mod service_manager;
 mod sockets;
 mod start;
+mod state;
+mod status;
 mod subcommand;
 mod supervisor;
 mod surroundings;
@@ -45,7 +49,7 @@ mod worker;
 
 use command_line::{Flags, UsageError};
 use configuration::Reader;
-use console::{err, say};
+use console::{err, out, say};
 use contract::inputs::System;
 use net::control::Command;
 use paths::Paths;
@@ -94,7 +98,7 @@ fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// `-s`.
+/// `-s`, `fulmar status` and `fulmar certificates renew`.
 fn send(command: Command, reader: &Reader, log: &journal::ErrorLog) -> ExitCode {
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
@@ -105,7 +109,12 @@ fn send(command: Command, reader: &Reader, log: &journal::ErrorLog) -> ExitCode 
     };
     messages::notes(&configuration.read, log);
     match tell::tell(&configuration.process.pid, command) {
-        Verdict::Done => ExitCode::SUCCESS,
+        Verdict::Done(text) => {
+            if matches!(command, Command::Status | Command::Renew) {
+                out(format!("{text}\n").as_bytes());
+            }
+            ExitCode::SUCCESS
+        }
         Verdict::Unknown => {
             say("the signal was sent; what came of it is in the error log");
             ExitCode::SUCCESS

@@ -79,18 +79,23 @@ impl ServiceManager {
         self.said = Said::Nothing;
     }
 
+    /// What a server says that serves the configuration of this number.
+    pub(crate) fn state(&self, generation: u32) -> String {
+        match &self.refusal {
+            Some(reason) => {
+                format!("serving configuration {generation}; the last one was refused: {reason}")
+            }
+            None => format!("serving configuration {generation}"),
+        }
+    }
+
     /// A worker accepts, and no reload is under way.
     fn ready(&mut self, generation: u32, sockets: &Sockets) {
         if self.said == Said::Ready {
             return;
         }
         self.said = Said::Ready;
-        let status = match &self.refusal {
-            Some(reason) => {
-                format!("STATUS=serving configuration {generation}; the last one was refused: {reason}")
-            }
-            None => format!("STATUS=serving configuration {generation}"),
-        };
+        let status = format!("STATUS={}", self.state(generation));
         self.keep(sockets);
         self.tell(&["READY=1", &status]);
     }

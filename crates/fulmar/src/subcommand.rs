@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser};
 
 use crate::command_line::Flags;
 use crate::console::{err, out};
-use crate::{cache, certificate_list, completions, explain, fmt, lint, proxy, serve};
+use crate::{cache, certificate_list, completions, explain, fmt, lint, proxy, serve, status};
 
 /// A command of the program, `fulmar NAME`.
 pub(crate) struct Subcommand {
@@ -23,6 +23,7 @@ pub(crate) struct Subcommand {
 pub(crate) const ALL: &[Subcommand] = &[
     Subcommand { name: "serve", run: serve::run, arguments: serve::Arguments::command },
     Subcommand { name: "proxy", run: proxy::run, arguments: proxy::Arguments::command },
+    Subcommand { name: "status", run: status::run, arguments: status::Arguments::command },
     Subcommand { name: "explain", run: explain::run, arguments: explain::Arguments::command },
     Subcommand { name: "lint", run: lint::run, arguments: lint::Arguments::command },
     Subcommand { name: "fmt", run: fmt::run, arguments: fmt::Arguments::command },

@@ -247,7 +247,7 @@ impl Supervisor {
     fn serve_clients(&mut self) {
         while let Some(Ok(Some(request))) = self.control.as_ref().map(ControlSocket::accept) {
             let command = request.command();
-            if command != control::Command::Identify {
+            if !matches!(command, control::Command::Identify | control::Command::Status) {
                 self.log(Level::Notice, &format!("\"-s {}\" received", command.name()));
             }
             match command {
@@ -255,6 +255,8 @@ impl Supervisor {
                     let leaves = if self.stop.is_some() { LEAVING } else { "" };
                     answer(request, Ok(format!("fulmar {}{leaves}", server::VERSION)));
                 }
+                control::Command::Status => answer(request, self.status()),
+                control::Command::Renew => answer(request, self.renew()),
                 control::Command::Reload => self.begin_reload(vec![request]),
                 control::Command::Stop => self.stop_fast(Some(request)),
                 control::Command::Quit => {
@@ -271,6 +273,18 @@ impl Supervisor {
                     answer(request, told);
                 }
             }
+        }
+    }
+
+    /// Which configuration is served, or why none is.
+    fn status(&self) -> Result<String, String> {
+        if self.stop.is_some() {
+            return Err("the server shuts down".to_owned());
+        }
+        let number = self.current.number;
+        match self.workers.iter().any(|it| it.generation == number && it.stage == Stage::Serving) {
+            true => Ok(self.service_manager.state(number)),
+            false => Err("no worker serves yet".to_owned()),
         }
     }
 

@@ -24,8 +24,8 @@ const STOPPED_PATIENCE: Duration = Duration::from_secs(3);
 /// How it went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// As was asked for.
-    Done,
+    /// As was asked for; the supervisor's words.
+    Done(String),
     /// The signal was sent, but its result is unknown.
     Unknown,
     /// Not done; the supervisor's own text, which names the program already.
@@ -46,14 +46,14 @@ fn tell_process(pid: Pid, command: Command) -> Verdict {
     let existed = name(pid).is_some();
     let mut wait = Wait { pid, told: false, stopped_since: None, is_stopped: false };
     match ask_while(pid, command, PATIENCE, |waited| wait.goes_on(waited)) {
-        Ok(Answer::Ok(_)) => Verdict::Done,
+        Ok(Answer::Ok(text)) => Verdict::Done(text),
         Ok(Answer::Error(reason)) => Verdict::Refused(reason),
         Err(ControlError::Timeout(_)) if wait.is_stopped => Verdict::Failed(stopped(pid)),
         Err(ControlError::Timeout(_)) => {
             Verdict::Failed(format!("process {pid} has not answered in {} s", PATIENCE.as_secs()))
         }
         // It ended before it could answer.
-        Err(_) if command == Command::Stop && existed && name(pid).is_none() => Verdict::Done,
+        Err(_) if command == Command::Stop && existed && name(pid).is_none() => Verdict::Done(String::new()),
         Err(_) => send(pid, command),
     }
 }
@@ -106,7 +106,9 @@ fn send(pid: Pid, command: Command) -> Verdict {
         Command::Quit => Signal::SIGQUIT,
         Command::Reopen => Signal::SIGUSR1,
         Command::Reload => Signal::SIGHUP,
-        Command::Identify => return Verdict::Failed("there is no signal for that".to_owned()),
+        Command::Identify | Command::Status | Command::Renew => {
+            return Verdict::Failed(format!("process {pid} does not answer, or belongs to another user"));
+        }
     };
     if name(pid).is_some_and(|name| !is_ours(&name)) {
         return Verdict::Failed(format!("process {pid} is no Fulmar, it is left alone"));

@@ -42,6 +42,10 @@ pub enum Command {
     Reopen,
     /// Say who you are.
     Identify,
+    /// Say whether you serve.
+    Status,
+    /// Get the certificates that are due now.
+    Renew,
 }
 
 /// The supervisor's side.
@@ -182,8 +186,15 @@ pub fn ask_while(
 pub struct UnknownCommand;
 
 impl Command {
-    const ALL: [Command; 5] =
-        [Command::Reload, Command::Stop, Command::Quit, Command::Reopen, Command::Identify];
+    const ALL: [Command; 7] = [
+        Command::Reload,
+        Command::Stop,
+        Command::Quit,
+        Command::Reopen,
+        Command::Identify,
+        Command::Status,
+        Command::Renew,
+    ];
 
     /// The word that is sent.
     pub fn name(self) -> &'static str {
@@ -193,6 +204,8 @@ impl Command {
             Command::Quit => "quit",
             Command::Reopen => "reopen",
             Command::Identify => "identify",
+            Command::Status => "status",
+            Command::Renew => "renew",
         }
     }
 }

@@ -33,7 +33,10 @@ const OTHER_KINDS: [(&str, &str); 8] = [
 ];
 
 /// Commands that another test runs: how they begin, and the function.
-const RUN_ELSEWHERE: [(&str, &str); 14] = [
+const RUN_ELSEWHERE: [(&str, &str); 17] = [
+    ("fulmar status", "status_says_whether_the_server_serves"),
+    ("sudo sed -i", "logs_of_nginx_are_rotated_by_its_own_file"),
+    ("echo CONFIGURATION=", "the_unit"),
     ("sudo fulmar -c /etc/nginx/nginx.conf", "every_stock_configuration_is_judged_and_serves"),
     ("fulmar serve", "serve"),
     ("fulmar proxy", "proxy"),
@@ -288,7 +291,7 @@ impl Stage {
         }
         let path = self.path();
         let port = demonstration.map(|running| format!(":{}", running.address().port())).unwrap_or_default();
-        let script = move_below(&path, &command.replace("target/release/", ""))
+        let script = move_below(&path, &command.replace("target/demo/", ""))
             .replace(":8080", if port.is_empty() { ":8080" } else { &port });
         let search = format!("{path}/bin:{}", std::env::var("PATH").unwrap_or_default());
         let output = Command::new("sh")
