@@ -3,9 +3,11 @@
 //!
 //! Where RFC 9111 leaves a choice, a response is rather asked for once more.
 
+mod targeted;
+
 use crate::freshness::{Freshness, Ignoring, ValidTimes, vary};
 use crate::head::Head;
-use http::{Fields, Method, Status, date_text, parse_date};
+use http::{Fields, Method, Status, date_text, parse_exact_date};
 
 /// By which rules responses are kept and used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +124,7 @@ impl Control {
         if ignoring.cache_control {
             return Control::default();
         }
-        if let Some(control) = targeted(fields) {
+        if let Some(control) = Control::targeted(fields) {
             return control;
         }
         let mut control = Control::default();
@@ -180,33 +182,10 @@ impl Control {
             return said;
         }
         let expires = fields.get("expires")?;
-        let date = fields.get("date").and_then(parse_date).unwrap_or(now);
-        Some(expiry(expires).map_or(0, |expires| expires.saturating_sub(date).clamp(0, SECONDS_MAX)))
+        let date = date_field(fields, now).unwrap_or(now);
+        let expires = parse_exact_date(expires, now);
+        Some(expires.map_or(0, |expires| expires.saturating_sub(date).clamp(0, SECONDS_MAX)))
     }
-}
-
-/// The directives of `CDN-Cache-Control`, if it is there, right and not empty.
-fn targeted(fields: &Fields) -> Option<Control> {
-    let mut control = Control { is_targeted: true, ..Control::default() };
-    let (mut count, mut is_right) = (0, true);
-    for value in fields.all("cdn-cache-control") {
-        each_directive(value, |name, argument| {
-            count += 1;
-            // A dictionary of RFC 8941: the keys are in lower case, and a value may have parameters.
-            let is_key =
-                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte);
-            let name = name.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii_end();
-            let argument = argument.map(|text| text.split(|&byte| byte == b';').next().unwrap_or_default());
-            is_right &= name.first().is_some_and(|first| first.is_ascii_lowercase() || *first == b'*');
-            is_right &= name.iter().copied().all(is_key);
-            match argument.map(<[u8]>::trim_ascii) {
-                Some(b"?0") => {}
-                Some(b"?1") => control.read(name, None),
-                argument => control.read(name, argument),
-            }
-        });
-    }
-    (count > 0 && is_right).then_some(control)
 }
 
 /// A response that may be kept.
@@ -284,28 +263,11 @@ impl Came<'_> {
 
     /// How old the response was when it came (RFC 9111, section 4.2.3).
     pub fn age(&self) -> i64 {
-        let date = self.fields.get("date").and_then(parse_date);
+        let date = date_field(self.fields, self.now);
         let apparent = date.map_or(0, |date| self.now.saturating_sub(date)).max(0);
         let delay = self.now.saturating_sub(self.asked).max(0);
         apparent.max(age_field(self.fields).saturating_add(delay)).min(SECONDS_MAX)
     }
-}
-
-/// The time that `Expires` names, in upper or lower case. A date with another zone than GMT is invalid (RFC 9111, section
-/// 4.2).
-fn expiry(text: &[u8]) -> Option<i64> {
-    let zone = text.rsplit(|&byte| byte == b' ').next()?;
-    // A date in the form of asctime() ends with the year.
-    let is_usual = zone.eq_ignore_ascii_case(b"GMT") || zone.iter().all(u8::is_ascii_digit);
-    let mut text = text.to_ascii_lowercase();
-    let mut is_first = true;
-    for byte in &mut text {
-        if is_first {
-            byte.make_ascii_uppercase();
-        }
-        is_first = !byte.is_ascii_alphabetic();
-    }
-    parse_date(&text).filter(|_| is_usual)
 }
 
 /// Whether a response has a strong validator: parts with the same one are parts of the same content (RFC 9111, section
@@ -330,6 +292,11 @@ pub fn selects(said: &Fields, kept: &Head) -> bool {
         None => other == Some(tag),
         Some(tag) => other.is_some_and(|other| other.strip_prefix(b"W/").unwrap_or(other) == tag),
     }
+}
+
+/// What the field `Date` says, if it is a date.
+fn date_field(fields: &Fields, now: i64) -> Option<i64> {
+    fields.get("date").and_then(|text| parse_exact_date(text, now))
 }
 
 /// What the field `Age` says; 0 if it is not there or wrong. Of several the first one counts.

@@ -24,7 +24,7 @@ pub mod uri;
 mod version;
 pub mod words;
 
-pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
+pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date, parse_exact_date};
 pub use fields::{Field, Fields, InvalidField, Repeated, breaks_framing};
 pub use known::KnownName;
 pub use memo::{HeadMemo, HeadText, Places};

@@ -167,6 +167,34 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         ("5.3", "MUST"),
+        "treat an `Expires` with a year of two digits as a time in the past",
+        &[(200, "Expires: Thu, 18 Aug 50 02:01:18 GMT")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("5.3", "MUST"),
+        "treat an `Expires` with two spaces as a time in the past",
+        &[(200, "Expires: Thu, 18  Aug  2050 02:01:18 GMT")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("5.3", "MUST"),
+        "treat an `Expires` with dashes as a time in the past",
+        &[(200, "Expires: Thu, 18-Aug-2050 02:01:18 GMT")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("5.3", "MUST"),
+        "treat an `Expires` with commas as a time in the past",
+        &[(200, "Expires: Thu, 18, Aug, 2050, 02:01:18, GMT")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("5.3", "MUST"),
         "ignore `Expires` if there is `max-age`",
         &[(200, "Expires: 0\r\nCache-Control: max-age=600")],
         &[GET, GET],
@@ -255,6 +283,13 @@ pub(super) const CASES: &[Case] = &[
         &[(200, "Cache-Control: max-age=600\r\nETag: \"a\"")],
         &[GET, ("GET", "Range: bytes=0-3\r\nIf-Range: \"b\"")],
         |seen| seen[1].status == 200,
+    ),
+    case(
+        ("RFC 9213, 2.1", "MUST"),
+        "ignore a directive of `CDN-Cache-Control` with a value of the wrong type",
+        &[(200, "Cache-Control: no-store\r\nCDN-Cache-Control: max-age=\"600\"")],
+        &[GET, GET],
+        is_asked_again,
     ),
     case(
         ("RFC 9213, 2.2", "MUST"),

@@ -1,6 +1,4 @@
-use super::{
-    Came, Control, Kept, Use, Wish, age, describes, expiry, is_unsafe, judge, kept_age, selects, updated,
-};
+use super::{Came, Control, Kept, Use, Wish, age, describes, is_unsafe, judge, kept_age, selects, updated};
 use crate::freshness::{Ignoring, ValidTimes};
 use crate::head::Head;
 use http::{Fields, Method, Status};
@@ -197,21 +195,6 @@ fn an_answer_is_about_the_response_with_its_tag() {
     }
     assert!(selects(&fields(&[]), &head(&[("ETag", "\"a\"")])));
     assert!(!selects(&fields(&[("ETag", "\"a\"")]), &head(&[])));
-}
-
-#[test]
-fn expires_is_read_in_all_forms() {
-    for text in [
-        "Sun, 06 Nov 1994 08:49:37 GMT",
-        "sun, 06 NOV 1994 08:49:37 gmt",
-        "Sunday, 06-Nov-94 08:49:37 GMT",
-        "Sun Nov  6 08:49:37 1994",
-    ] {
-        assert_eq!(expiry(text.as_bytes()), Some(784_111_777), "{text}");
-    }
-    for text in ["", "0", "-1", "Sun, 06 Nov 1994 08:49:37 EST", "Sun, 06 Nov 1994 08:49:37", "1994"] {
-        assert_eq!(expiry(text.as_bytes()), None, "{text}");
-    }
 }
 
 #[test]
