@@ -30,6 +30,9 @@ pub struct Attempt {
     pub sent: u64,
     /// Whether an internal redirect leads from the attempt before to this one.
     pub redirected: bool,
+    /// Whether its content, of which nothing says the length, ended with an encrypted connection that was not closed in the way of
+    /// TLS (`close_notify`): an attacker may have cut it off.
+    pub may_be_cut: bool,
 }
 
 /// The servers that were asked, in order. A clone is the same list, so that work which is still going on
@@ -75,6 +78,13 @@ impl Attempts {
             None => *fields.get_mut() = Rc::default(),
         }
         exchange.attach_own_shared(Rc::clone(&self.0));
+    }
+
+    /// Whether the content of the last response may be only the start of it, so that nothing may keep it. The client gets it as from
+    /// nginx.
+    pub fn may_be_cut(exchange: &Exchange) -> bool {
+        let last = |list: &[Attempt]| list.last().is_some_and(|attempt| attempt.may_be_cut);
+        Attempts::known(exchange).is_some_and(|attempts| attempts.with(last))
     }
 
     /// Adds an attempt.

@@ -322,6 +322,11 @@ impl Line {
         }
     }
 
+    /// Whether an encrypted connection ended without a word of the server that nothing more comes.
+    pub(crate) fn ended_unannounced(&self) -> bool {
+        matches!(&self.link, Link::Whole(parked) if parked.transport.ended_unannounced())
+    }
+
     /// The failure of a server whose answer ends before its head does.
     pub(crate) fn why_ended(&mut self, read: io::Result<usize>) -> Failure {
         match (self.broken.take(), read) {

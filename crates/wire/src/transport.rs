@@ -45,8 +45,10 @@ pub struct Encrypted {
     content: Buffer,
     /// How many bytes of content are in the output and not yet reported to their writer.
     accepted: usize,
-    /// Whether the client sends no more.
+    /// Whether the peer sends no more.
     ended: bool,
+    /// Whether the peer said so (`close_notify`).
+    is_end_announced: bool,
 }
 
 enum Stage {
@@ -183,6 +185,11 @@ impl Transport {
         matches!(self, Transport::Plain(stream) if stream.had_reported())
     }
 
+    /// Whether an encrypted stream ended and its peer did not say so (`close_notify`): an attacker may have cut it off.
+    pub fn ended_unannounced(&self) -> bool {
+        matches!(self, Transport::Tls(tls) if tls.ended && !tls.is_end_announced)
+    }
+
     /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
     /// in front.
     #[inline]
@@ -279,6 +286,7 @@ impl Encrypted {
             content: Buffer::default(),
             accepted: 0,
             ended: false,
+            is_end_announced: false,
         }
     }
 
@@ -451,6 +459,7 @@ impl Encrypted {
                 self.incoming.consume(processed.consumed);
                 self.incoming.release();
                 self.ended |= processed.ended;
+                self.is_end_announced |= processed.ended;
                 Ok(processed)
             }
             Err(failure) => Err(self.give_up(failure)),

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use upstream::{Settings, StorePath};
+use upstream::{Attempts, Settings, StorePath};
 use wire::Spool;
 
 /// How much is copied at once of what was buffered in another file, in bytes.
@@ -153,7 +153,7 @@ impl Source for Storing {
                 self.write(turn.exchange, &piece);
                 Pull::Piece(piece)
             }
-            Pull::End => match self.filing.take() {
+            Pull::End => match self.filing.take().filter(|_| !Attempts::may_be_cut(turn.exchange)) {
                 Some(filing) => Pull::Await(Work::Job(Box::new(move || Box::new(filing.finish())))),
                 None => Pull::End,
             },

@@ -261,6 +261,12 @@ impl<D: Dialogue> Conversation<D> {
                 Ok(())
             }
             Ok(0) if dialogue.ends_with_connection() => {
+                if line.ended_unannounced() {
+                    let message =
+                        "upstream ended the response without a TLS close_notify while reading upstream";
+                    log(call, line, turn.exchange, Level::Info, message);
+                    call.attempts.note(|attempt| attempt.may_be_cut = true);
+                }
                 self.end(turn.exchange, false);
                 Ok(())
             }

@@ -7,6 +7,7 @@ use contract::{Exchange, Outcome, Piece, Pull, Source, Turn};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use upstream::Attempts;
 use wire::memory::{self, Held};
 
 /// How many pieces are read for a client that takes none, in one turn.
@@ -48,7 +49,7 @@ impl Filling {
             Pull::Piece(piece) => self.add(exchange, piece),
             Pull::End => {
                 self.end = Some(Ok(()));
-                match self.writer.take() {
+                match self.writer.take().filter(|_| !Attempts::may_be_cut(exchange)) {
                     Some(writer) => self.cached.finish(exchange, writer),
                     None => self.cached.release(),
                 }
