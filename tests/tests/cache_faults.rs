@@ -2,14 +2,21 @@
 //! own digest, so that a wrong byte shows.
 
 use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::process::{Signal, kill_process};
-use tests::binary::Server;
+use rustls::{ServerConfig, ServerConnection};
+use tests::binary::{Server, have_nginx};
 use tests::origin::{After, Asked, Reply};
 use tests::response::Response;
 use tests::site::{Running, Site};
+use tests::tls::{Kind, certificate, server_config};
 use tests::{wait, worker};
 
 use super::caching::{Counter, LIMIT, Small, files, get, only_file, with};
@@ -241,4 +248,145 @@ fn two_servers_use_one_directory() {
     second.signal(Signal::TERM);
     assert_eq!(status(&get(&first, &targets[0])), "HIT");
     first.stop();
+}
+
+/// One byte after the other of a file is changed while the server runs: no request gets the changed content.
+#[test]
+fn a_byte_that_changes_while_the_server_runs_is_never_sent() {
+    let counter = Counter::start(digested);
+    let running = without_memory(&counter).start(Server::Fulmar);
+    for (target, step) in [("/short", 29), ("/long100000", 20_011)] {
+        let path = kept_file(&running, target);
+        for at in (0..length(&path)).step_by(step) {
+            change_byte(&path, at);
+            let before = counter.count();
+            assert_eq!(number_of(target, &get(&running, target)), before + 1, "{target}: byte {at}");
+            assert_eq!(status(&get(&running, target)), "HIT", "{target}: byte {at}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+    assert!(running.log("error.log").contains("is damaged, or of another format, and is removed"));
+    running.stop_alerted();
+}
+
+#[test]
+fn a_byte_that_changes_between_two_starts_is_never_sent() {
+    let counter = Counter::start(digested);
+    let site = without_memory(&counter);
+    for (target, at) in [("/short", 5), ("/short", 250), ("/long100000", 500), ("/long100000", 99_000)] {
+        let running = site.start(Server::Fulmar);
+        let path = kept_file(&running, target);
+        running.stop();
+        change_byte(&path, at);
+        let running = site.start(Server::Fulmar);
+        let before = counter.count();
+        assert_eq!(number_of(target, &get(&running, target)), before + 1, "{target}: byte {at}");
+        fs::remove_file(&path).unwrap();
+        running.stop_alerted();
+    }
+}
+
+/// A site where each request reads the file.
+fn without_memory(counter: &Counter) -> Site {
+    let mut text = with("").replace("proxy_cache one", "proxy_cache none");
+    text.insert_str(0, "proxy_cache_path %%LOGS%%/none keys_zone=none:1m memory=0; ");
+    counter.site(&text)
+}
+
+/// Has a response kept, and returns its file.
+fn kept_file(running: &Running, target: &str) -> PathBuf {
+    get(running, target);
+    assert_eq!(status(&get(running, target)), "HIT");
+    files(&running.log_path("none")).remove(0)
+}
+
+fn length(path: &Path) -> usize {
+    usize::try_from(fs::metadata(path).unwrap().len()).unwrap()
+}
+
+/// Changes a byte, at a time that the file system tells from the one before.
+fn change_byte(path: &Path, at: usize) {
+    let changed = || fs::metadata(path).map(|file| (file.ctime(), file.ctime_nsec())).unwrap();
+    let (before, mut bytes) = (changed(), fs::read(path).unwrap());
+    bytes[at] ^= 0x10;
+    let file = File::options().write(true).open(path).unwrap();
+    while changed() == before {
+        file.write_all_at(&bytes[at..=at], at as u64).unwrap();
+    }
+}
+
+/// Answers over TLS without a length, and closes the connection, with `close_notify` only for `/good`.
+fn answer_until_close(
+    mut stream: TcpStream,
+    config: Arc<ServerConfig>,
+    count: &AtomicUsize,
+) -> io::Result<()> {
+    let mut session = ServerConnection::new(config).expect("a server");
+    let mut request = [0; 4096];
+    let length = rustls::Stream::new(&mut session, &mut stream).read(&mut request)?;
+    let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+    let is_good = request[..length].starts_with(b"GET /good");
+    let text = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n\r\nnumber {number}");
+    session.writer().write_all(text.as_bytes())?;
+    if is_good {
+        session.send_close_notify();
+    }
+    while session.wants_write() {
+        session.write_tls(&mut stream)?;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    while stream.read(&mut request)? > 0 {}
+    Ok(())
+}
+
+#[test]
+fn what_may_have_been_cut_off_under_tls_is_sent_and_not_kept() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let config = server_config(&certificate("origin.example", Kind::Ecdsa));
+    let counted = Arc::clone(&count);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (config, count) = (Arc::clone(&config), Arc::clone(&counted));
+            thread::spawn(move || answer_until_close(stream, config, &count));
+        }
+    });
+    let site = Site::new(&format!(
+        "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
+         server {{
+             listen 127.0.0.1:%%PORT%%;
+             add_header X-Cache $upstream_cache_status always;
+             location / {{ proxy_pass https://{address}; proxy_cache one; }}
+             location /stored/ {{
+                 proxy_pass https://{address}/;
+                 proxy_store %%LOGS%%/stored/$request_id;
+             }}
+         }}"
+    ));
+    let ask = |running: &Running, target: &str| {
+        let response = get(running, target);
+        assert_eq!((response.status, response.broken), (200, None), "{response}");
+        (status(&response).to_owned(), response.text())
+    };
+    if have_nginx() {
+        // nginx keeps both.
+        let running = site.start(Server::Nginx);
+        let statuses = ["/good", "/good", "/cut", "/cut"].map(|target| ask(&running, target).0);
+        assert_eq!(statuses, ["MISS", "HIT", "MISS", "HIT"]);
+        running.stop_and(|_| ());
+        count.store(0, Ordering::SeqCst);
+    }
+    let running = site.start(Server::Fulmar);
+    let ask = |target: &str| ask(&running, target);
+    let pair = |status: &str, number: usize| (status.to_owned(), format!("number {number}"));
+    assert_eq!([ask("/good"), ask("/good")], [pair("MISS", 1), pair("HIT", 1)]);
+    assert_eq!([ask("/cut"), ask("/cut")], [pair("MISS", 2), pair("MISS", 3)]);
+    assert_eq!(files(&running.log_path("cache")).len(), 1);
+    ask("/stored/cut");
+    ask("/stored/good");
+    let stored = || files(&running.log_path("stored"));
+    assert!(wait::until(LIMIT, || !stored().is_empty()));
+    let contents: Vec<String> = stored().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert_eq!(contents, ["number 5"], "only the whole one");
+    running.stop();
 }

@@ -256,14 +256,14 @@ fn apache(origin: &Origin) -> (Site, Apache) {
 }
 
 /// Another cache, ended when dropped.
-struct Peer {
+pub(super) struct Peer {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     _directory: TempDir,
 }
 
 impl Peer {
-    fn varnish(origin: &Origin) -> Peer {
+    pub(super) fn varnish(origin: &Origin) -> Peer {
         Peer::start("varnishd", |directory, address| {
             let (address, origin) = (address.to_string(), origin.address().to_string());
             let directory = directory.display().to_string();

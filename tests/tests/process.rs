@@ -11,7 +11,7 @@ mod judgements;
 mod listening;
 mod memory;
 mod pid_file;
-mod reload;
+pub(crate) mod reload;
 mod serve;
 mod service_manager;
 mod settings;

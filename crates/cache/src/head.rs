@@ -8,15 +8,16 @@ use crate::freshness::Freshness;
 use crate::key::Key;
 use http::{Fields, Status};
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// How the files of this format start. Another format has another number.
-const MAGIC: &[u8; 8] = b"FULMARc4";
+const MAGIC: &[u8; 8] = b"FULMARc5";
 
 /// Where the part of a head starts that its CRC-32 protects.
 const SUMMED: usize = MAGIC.len() + 4;
 
 /// The bytes before the texts.
-const FIXED: usize = SUMMED + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16 + 1;
+const FIXED: usize = SUMMED + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16 + 8 + 1;
 
 /// How long a head may be, in bytes. A response with a longer one is not kept.
 const HEAD_MAX: usize = 128 * 1024;
@@ -42,6 +43,10 @@ pub struct Head {
     pub key: Box<[u8]>,
     /// The key of the variant, if the response has `Vary`.
     pub variant: Option<Key>,
+    /// The number that all variants of a response share, and that their keys depend on; 0 without `Vary`. After the removal of the
+    /// response that the main key finds, the next one gets another number: no request finds the variants of the one before, whichever
+    /// process looks for them.
+    pub family: u64,
     /// The status.
     pub status: Status,
     /// The words after the status, as the upstream server's protocol has them.
@@ -63,6 +68,8 @@ pub struct HeadParts<'a> {
     pub key: &'a [u8],
     /// As in [`Head`].
     pub variant: Option<Key>,
+    /// As in [`Head`].
+    pub family: u64,
     /// As in [`Head`].
     pub status: Status,
     /// As in [`Head`].
@@ -110,6 +117,7 @@ impl HeadParts<'_> {
         numbers.put(u16::try_from(self.reason.len()).ok()?.to_le_bytes());
         numbers.put(fields.to_le_bytes());
         numbers.put(self.variant.map_or([0; 16], |variant| variant.0));
+        numbers.put(self.family.to_le_bytes());
         numbers.put([u8::from(self.is_bare)]);
         Head::frame(out);
         Some(())
@@ -149,6 +157,7 @@ impl Head {
             checksum: 0,
             key: key.as_bytes().into(),
             variant: None,
+            family: 0,
             status: Status::OK,
             reason: Cow::default(),
             fields,
@@ -179,8 +188,8 @@ impl Head {
     /// The head without its fields and without what describes the content.
     pub fn parts(&self) -> HeadParts<'_> {
         let Head { freshness, key, reason, .. } = self;
-        let &Head { date, variant, status, is_bare, .. } = self;
-        HeadParts { freshness, date, key, variant, status, reason, is_bare }
+        let &Head { date, variant, family, status, is_bare, .. } = self;
+        HeadParts { freshness, date, key, variant, family, status, reason, is_bare }
     }
 
     /// The length of the content that a client gets in the head, in bytes. Only a response to HEAD may have none.
@@ -260,7 +269,7 @@ impl<'a> Framed<'a> {
         let checksum = u32::from_le_bytes(numbers.take());
         let (status, vary, key) = (numbers.u16(), numbers.u16(), numbers.u32());
         let (reason, fields) = (numbers.u16(), numbers.u32());
-        let variant = Key(numbers.take());
+        let (variant, family) = (Key(numbers.take()), numbers.u64());
         let is_bare = match numbers.take::<1>() {
             [0] => false,
             [1] => true,
@@ -287,6 +296,7 @@ impl<'a> Framed<'a> {
             checksum,
             key: key.into(),
             variant: (!vary.is_empty()).then_some(variant),
+            family,
             status: Status(status),
             reason: reason_of(Status(status), reason),
             fields,
@@ -294,6 +304,12 @@ impl<'a> Framed<'a> {
         };
         Ok((head, length))
     }
+}
+
+/// A number for a response and its variants that no other one has ([`Head::family`]).
+pub fn new_family() -> u64 {
+    // Each of these hashers has keys of its own, which start at random in each thread.
+    RandomState::new().build_hasher().finish() | 1
 }
 
 /// The words after a status. The usual ones take no memory.
@@ -365,6 +381,7 @@ mod tests {
             checksum: 11,
             key: b"http://a/".as_slice().into(),
             variant: Some(Key::of(b"y")),
+            family: 12,
             status: Status(404),
             reason: b"Not Found".as_slice().into(),
             fields,
@@ -379,6 +396,7 @@ mod tests {
         assert_eq!(length, bytes.len());
         assert_eq!(read.encode().unwrap(), bytes);
         assert_eq!((read.status, read.length, &*read.key), (Status(404), 10, &b"http://a/"[..]));
+        assert_eq!(read.family, 12);
         assert_eq!(read.fields.get("x-a"), Some(&b"b"[..]));
         let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("\nKEY: http://a/\n"));
@@ -408,6 +426,12 @@ mod tests {
     }
 
     #[test]
+    fn each_family_has_a_number_of_its_own() {
+        let numbers: std::collections::HashSet<u64> = (0..1000).map(|_| super::new_family()).collect();
+        assert!(numbers.len() == 1000 && !numbers.contains(&0));
+    }
+
+    #[test]
     fn what_is_too_long_is_not_kept() {
         assert!(head(&vec![b'x'; HEAD_MAX]).encode().is_none());
     }
@@ -416,7 +440,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::decode(&bytes);
-            let _ = Head::decode(&[&b"FULMARc4"[..], &bytes].concat());
+            let _ = Head::decode(&[&b"FULMARc5"[..], &bytes].concat());
         }
     }
 }

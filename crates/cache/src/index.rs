@@ -21,13 +21,13 @@ pub(crate) struct Entry {
     expires: u32,
     /// How often it was asked for.
     pub(crate) uses: u32,
-    /// A number that changes with the file.
+    /// A number that changes with the object. If its file was checked, it is the stamp of that.
     pub(crate) version: u32,
     /// Where the object is among those that are ready to be sent, or [`NONE`].
     resident: u32,
     /// Whether there is a file.
     pub(crate) has_file: bool,
-    /// Whether the content of the file was written by this process, or was compared with its checksum.
+    /// Whether the content of the file with this version was written by this process, or was compared with its checksum.
     pub(crate) is_checked: bool,
     /// Whether a failure of the other server is kept in place of a response.
     pub(crate) has_failure: bool,

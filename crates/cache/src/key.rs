@@ -26,10 +26,12 @@ impl Key {
     }
 
     /// The key of the variant that a request with these fields gets, if the response names fields in `Vary`. The three
-    /// fields of content negotiation count without regard to spaces.
-    pub fn variant(&self, vary: &[u8], request: &Fields) -> Key {
+    /// fields of content negotiation count without regard to spaces. `family` is the number that the response with this key and its
+    /// variants share ([`Head`](crate::Head)): one with another number has other variants.
+    pub fn variant(&self, family: u64, vary: &[u8], request: &Fields) -> Key {
         let mut digest = Md5::new();
         digest.update(self.0);
+        digest.update(family.to_le_bytes());
         for name in names(vary) {
             let name = name.to_ascii_lowercase();
             digest.update(&name);
@@ -224,7 +226,7 @@ mod tests {
     #[test]
     fn variants_differ_by_the_fields_that_are_named() {
         let key = Key::of(b"x");
-        let of = |vary: &str, list: &[(&str, &str)]| key.variant(vary.as_bytes(), &fields(list));
+        let of = |vary: &str, list: &[(&str, &str)]| key.variant(7, vary.as_bytes(), &fields(list));
         let plain = of("Accept-Encoding, X-A", &[]);
         assert_eq!(plain, of("accept-encoding,x-a", &[("Other", "1")]));
         assert_ne!(plain, of("Accept-Encoding", &[]), "the list counts");
@@ -234,5 +236,6 @@ mod tests {
         assert_eq!(gzip, of("Accept-Encoding", &[("Accept-Encoding", "gzip"), ("Accept-Encoding", "br")]));
         assert_ne!(of("X", &[("X", "a,b")]), of("X", &[("X", "a, b")]));
         assert_ne!(key, plain);
+        assert_ne!(plain, key.variant(8, b"Accept-Encoding, X-A", &Fields::new()), "the family counts");
     }
 }

@@ -24,9 +24,9 @@ mod zone;
 
 pub use arriving::{Arrived, Arriving, Follower, Rest};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
-pub use head::{Head, HeadError, HeadParts, STARTS_MAX, reason_of};
+pub use head::{Head, HeadError, HeadParts, STARTS_MAX, new_family, reason_of};
 pub use key::{Key, KeyPath, Levels};
-pub use object::{Content, Demand, Object, Read, ReadError};
+pub use object::{Check, Content, Demand, Object, Read, ReadError, Stamp};
 pub use rfc9111::Rules;
 pub use selection::Selection;
 pub use walk::{Batch, Walk};

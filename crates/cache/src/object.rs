@@ -45,7 +45,7 @@ pub enum Content {
 /// What the zone compares to find out whether it still has this object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// The file, and when it was last changed: seconds and nanoseconds since 1970.
+    /// The file, and when it was last changed in any way (`ctime`): seconds and nanoseconds since 1970.
     File(FileId, (i64, i64)),
     /// The object has no file. This is the version of its entry in the index.
     Memory(u32),
@@ -58,11 +58,53 @@ pub(crate) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
+/// A number that a file gets by its inode and the time of its last change (`ctime`, which no program can set). Another content has
+/// another number, as far as the file system tells the times apart.
+pub type Stamp = u32;
+
+/// The stamp of a file.
+pub(crate) fn stamp(metadata: &Metadata) -> Stamp {
+    mixed(metadata.ino(), (metadata.ctime(), metadata.ctime_nsec()))
+}
+
+fn mixed(inode: u64, (seconds, nanoseconds): (i64, i64)) -> Stamp {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let parts = [inode, seconds.cast_unsigned(), nanoseconds.cast_unsigned()];
+    let mixed = parts.iter().fold(0_u64, |mixed, part| (mixed ^ part).wrapping_mul(ODD).rotate_left(29));
+    u32::try_from(mixed >> 32).unwrap_or_default()
+}
+
+/// A file that this process has written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// Its stamp, if that is known.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+impl Written {
+    pub(crate) fn of(file: &File, size: u64) -> Written {
+        Written { size, stamp: file.metadata().ok().map(|metadata| stamp(&metadata)) }
+    }
+}
+
+/// Whether a content is compared with its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It is not.
+    Never,
+    /// It is, unless the file has this stamp.
+    Unless(Stamp),
+    /// It is.
+    Always,
+}
+
 /// How much of a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Whether the content has to be compared with its checksum.
-    pub checks: bool,
+    pub check: Check,
     /// How long a content may be that is read into memory, in bytes. What comes with the head is in memory anyway.
     pub loads: u64,
     /// Whether reading may take its time.
@@ -96,25 +138,30 @@ impl Object {
     /// See [`ReadError`].
     pub fn read(file: Arc<File>, demand: Demand, read: &mut Read<'_>) -> Result<Object, ReadError> {
         let (mut object, first) = Object::read_head(file, read)?;
+        let checks = match demand.check {
+            Check::Never => false,
+            Check::Unless(stamp) => object.stamp() != Some(stamp),
+            Check::Always => true,
+        };
         if let Some(content) = first.get(..usize::try_from(object.head.length).unwrap_or(usize::MAX)) {
             // All of it came with the head. A copy takes no more memory than the content has bytes.
-            if demand.checks && crc32fast::hash(content) != object.head.checksum {
+            if checks && crc32fast::hash(content) != object.head.checksum {
                 return Err(ReadError::Damaged);
             }
             object.content = Content::Memory(Bytes::copy_from_slice(content));
             return Ok(object);
         }
         let loads = object.head.length <= demand.loads;
-        if demand.checks && object.head.length > PART && !demand.may_block {
+        if checks && object.head.length > PART && !demand.may_block {
             return Err(ReadError::Waits);
         }
-        if !loads && !demand.checks {
+        if !loads && !checks {
             return Ok(object);
         }
         match object.read_content(loads, read) {
             Ok(Some(bytes)) => object.content = Content::Memory(bytes.into()),
             // The content is sent from the file this time.
-            Err(ReadError::Waits) if !demand.checks => {}
+            Err(ReadError::Waits) if !checks => {}
             Err(error) => return Err(error),
             Ok(None) => {}
         }
@@ -151,8 +198,8 @@ impl Object {
             Ordering::Less => return Err(ReadError::Unfinished(metadata.mtime())),
             Ordering::Greater => return Err(ReadError::Damaged),
         }
-        let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
-        let (content, home) = (Content::File(file), Home::File(id, modified));
+        let (id, changed) = (file_id(&metadata), (metadata.ctime(), metadata.ctime_nsec()));
+        let (content, home) = (Content::File(file), Home::File(id, changed));
         Ok(Object { head, start, content, home, derived: Derived::default() })
     }
 
@@ -227,6 +274,14 @@ impl Object {
     /// Whether the content is in memory.
     pub fn is_in_memory(&self) -> bool {
         matches!(self.content, Content::Memory(_))
+    }
+
+    /// The stamp of its file, if it has one.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        match self.home {
+            Home::File((_, inode), changed) => Some(mixed(inode, changed)),
+            Home::Memory(_) => None,
+        }
     }
 
     /// Whether the object has a file.

@@ -1,7 +1,6 @@
 //! Remembers what was removed from a cache lately.
 //!
 //! A response that was requested from the upstream server before its removal, and arrives after it, must not be kept.
-//! Variants (`Vary`) of a removed response must not be used any more, although their files are still there.
 
 use crate::head::Head;
 use crate::key::Key;
@@ -21,37 +20,28 @@ const SELECTIONS_MAX: usize = 64;
 pub(crate) struct Removals {
     /// How many removals there were.
     count: u64,
-    /// The last removal of a key, by its number and in seconds since 1970.
-    keys: HashMap<Key, (u64, i64)>,
+    /// The number of the last removal of a key.
+    keys: HashMap<Key, u64>,
     /// The last removals of a selection, the oldest first.
     selections: VecDeque<(u64, Selection)>,
     /// The last removal that counts for all keys.
     all: u64,
-    /// When removed keys were forgotten the last time.
-    forgotten: Option<i64>,
-    /// The second before the first request.
-    started: Option<i64>,
 }
 
 impl Removals {
-    /// Notes a request. Only the first one has an effect.
-    pub(crate) fn begin(&mut self, now: i64) {
-        self.started.get_or_insert(now.saturating_sub(1));
-    }
-
     /// How many removals there were.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Notes the removal of a response. By [`Removals::known_time`] its variants count as removed, too.
-    pub(crate) fn note(&mut self, key: Key, now: i64) {
+    /// Notes the removal of a response.
+    pub(crate) fn note(&mut self, key: Key) {
         self.count += 1;
         if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&key) {
             self.keys.clear();
-            (self.all, self.forgotten) = (self.count, Some(now));
+            self.all = self.count;
         }
-        self.keys.insert(key, (self.count, now));
+        self.keys.insert(key, self.count);
     }
 
     /// Notes the removal of the responses of a selection.
@@ -72,20 +62,8 @@ impl Removals {
         }
         let mut later = self.selections.iter().rev().take_while(|(number, _)| *number > count);
         self.all > count
-            || self.keys.get(&Key::of(&head.key)).is_some_and(|&(number, _)| number > count)
+            || self.keys.get(&Key::of(&head.key)).is_some_and(|&number| number > count)
             || later.any(|(_, selection)| selection.has(head))
-    }
-
-    /// The last time, in seconds since 1970, at which a response was removed by its key since the start. `None` if it was
-    /// not removed.
-    pub(crate) fn known_time(&self, key: &Key) -> Option<i64> {
-        self.keys.get(key).map(|&(_, time)| time).or(self.forgotten)
-    }
-
-    /// The same, but a response counts as removed at the start, because earlier removals are not known. Before the first
-    /// request the time is `i64::MAX`: every response counts as removed.
-    pub(crate) fn possible_time(&self, key: &Key) -> i64 {
-        self.known_time(key).or(self.started).unwrap_or(i64::MAX)
     }
 }
 
@@ -102,21 +80,15 @@ mod tests {
     }
 
     #[test]
-    fn removals_are_known_by_number_and_time() {
-        let (a, b) = (Key::of(b"a"), Key::of(b"b"));
+    fn removals_are_known_by_their_numbers() {
         let mut removals = Removals::default();
-        removals.begin(6);
-        removals.begin(8);
-        assert_eq!(removals.possible_time(&a), 5);
-        removals.note(a, 9);
+        removals.note(Key::of(b"a"));
         let was_removed =
             |removals: &Removals, key: &str, count| removals.was_removed_since(&head(key), count);
         assert_eq!(
             (was_removed(&removals, "a", 0), was_removed(&removals, "a", 1), was_removed(&removals, "b", 0)),
             (true, false, false)
         );
-        assert_eq!((removals.possible_time(&a), removals.possible_time(&b)), (9, 5));
-        assert_eq!((removals.known_time(&a), removals.known_time(&b)), (Some(9), None));
         removals.note_selection(&Selection::Prefix(b"b".as_slice().into()));
         assert_eq!(
             (
@@ -134,11 +106,10 @@ mod tests {
     fn too_many_removals_count_for_all_keys() {
         let mut removals = Removals::default();
         for number in 0..=KEYS_MAX {
-            removals.note(Key::of(&number.to_le_bytes()), 7);
+            removals.note(Key::of(&number.to_le_bytes()));
         }
         assert_eq!(removals.keys.len(), 1);
         assert!(removals.was_removed_since(&head("a"), 0));
-        assert_eq!(removals.known_time(&Key::of(b"a")), Some(7));
         let mut removals = Removals::default();
         for _ in 0..=SELECTIONS_MAX {
             removals.note_selection(&Selection::Key(b"b".as_slice().into()));

@@ -4,7 +4,7 @@
 use crate::arriving::{Arriving, Rest};
 use crate::head::{Head, HeadParts};
 use crate::key::Key;
-use crate::object::disk_bytes;
+use crate::object::Written;
 use crate::zone::{FillRight, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::cell::RefCell;
@@ -111,8 +111,8 @@ impl Whole<'_> {
         if zone.may_stay_in_memory(self.length()) && self.keep(zone, &write_fields)? {
             return Ok(());
         }
-        if let Some(size) = self.write(zone, write_fields)? {
-            zone.note_file(&self.key, disk_bytes(size), self.expires);
+        if let Some(written) = self.write(zone, write_fields)? {
+            zone.note_file(&self.key, written, self.expires);
         }
         Ok(())
     }
@@ -156,12 +156,12 @@ impl Whole<'_> {
         Ok(())
     }
 
-    /// Writes the file, and gives its size in bytes; none if the response was removed meanwhile.
+    /// Writes the file; none if the response was removed meanwhile.
     pub(crate) fn write(
         &self,
         zone: &Arc<Zone>,
         write_fields: impl FnOnce(&mut Vec<u8>),
-    ) -> io::Result<Option<u64>> {
+    ) -> io::Result<Option<Written>> {
         with_buffer(|bytes| self.write_from(zone, write_fields, bytes))
     }
 
@@ -170,7 +170,7 @@ impl Whole<'_> {
         zone: &Arc<Zone>,
         write_fields: impl FnOnce(&mut Vec<u8>),
         bytes: &mut Vec<u8>,
-    ) -> io::Result<Option<u64>> {
+    ) -> io::Result<Option<Written>> {
         let removals = &self.removals;
         self.encode(true, write_fields, bytes)?;
         let bytes = &bytes[..];
@@ -179,27 +179,30 @@ impl Whole<'_> {
         if was_removed() {
             return Ok(None);
         }
-        self.place(zone, bytes)?;
+        let written = self.place(zone, bytes)?;
         if was_removed() {
             // The removal may have come before the file had its name.
             zone.discard(&self.key);
             return Ok(None);
         }
-        Ok(Some(bytes.len() as u64))
+        Ok(Some(written))
     }
 
     /// Makes the file of the key. A reader that comes before its bytes finds it unfinished. So does the next process, if this
     /// one is killed meanwhile. A file that is there already is replaced: its readers never find half of the new one.
-    fn place(&self, zone: &Arc<Zone>, bytes: &[u8]) -> io::Result<()> {
+    fn place(&self, zone: &Arc<Zone>, bytes: &[u8]) -> io::Result<Written> {
+        let size = bytes.len() as u64;
         if let Some(mut file) = zone.create_named(&self.key)? {
-            return file.write_all(bytes).inspect_err(|_| {
+            file.write_all(bytes).inspect_err(|_| {
                 // Another process may have removed it.
                 let _ = zone.remove(&self.key);
-            });
+            })?;
+            return Ok(Written::of(&file, size));
         }
         let mut temporary = Temporary::new(zone)?;
         temporary.file.write_all_at(bytes, 0)?;
-        temporary.rename(&self.key)
+        temporary.rename(&self.key)?;
+        Ok(Written::of(&temporary.file, size))
     }
 }
 
@@ -305,11 +308,14 @@ impl Writer {
         self.temporary.file.write_all_at(&head, 0)?;
         if !self.was_removed() {
             self.temporary.rename(&self.key)?;
-            let zone = &self.temporary.zone;
+            let Temporary { zone, file, .. } = &self.temporary;
             // The removal may have come before the file had its name.
             match self.was_removed() {
                 true => drop(zone.discard(&self.key)),
-                false => zone.note_file(&self.key, disk_bytes(self.start + self.head.length), expires),
+                false => {
+                    let written = Written::of(file, self.start + self.head.length);
+                    zone.note_file(&self.key, written, expires);
+                }
             }
         }
         Ok(())

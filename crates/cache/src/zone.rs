@@ -3,12 +3,13 @@
 mod files;
 mod fills;
 mod in_memory;
+mod passed;
 
 use crate::head::Head;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
 use crate::newcomers::Packed;
-use crate::object::Object;
+use crate::object::{Check, Object, Stamp, Written, disk_bytes};
 use crate::removals::Removals;
 use crate::residents::{Found, Moves, Residents};
 use crate::selection::Selection;
@@ -16,10 +17,11 @@ pub use fills::FillRight;
 use fills::FillState;
 use http::Status;
 pub use in_memory::DiskUse;
+use passed::Passed;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The cache of one `keys_zone`.
@@ -41,9 +43,9 @@ pub struct Zone {
     counts: [AtomicU64; RESULTS],
     /// How old the kept responses were that were sent, together, in seconds.
     ages_s: AtomicU64,
-    /// Whether there was a request, and how many removals there were: what each request asks for without the lock.
-    has_begun: AtomicBool,
+    /// How many removals there were, and how many keys are passed: what requests ask for without the lock.
     removed: AtomicU64,
+    passed: AtomicUsize,
 }
 
 /// How many results of requests there may be.
@@ -67,6 +69,7 @@ struct State {
     residents: Residents,
     removals: Removals,
     fills: HashMap<Key, FillState>,
+    passed: Passed,
     /// The failures of the upstream server that are kept in place of responses: a status and how long it is kept, in
     /// seconds of the clock of [`Asking`].
     failures: HashMap<Key, (Status, i64)>,
@@ -107,11 +110,18 @@ pub enum Look {
 /// How the file of a key is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether the content is known to be what was written.
-    pub is_checked: bool,
+    /// Whether the content of the file with this version is known to be what was written.
+    is_checked: bool,
     /// Whether the object is to be ready for further requests.
     pub admits: bool,
-    version: u32,
+    version: Stamp,
+}
+
+impl Reading {
+    /// Whether the content has to be compared with its checksum.
+    pub fn check(&self) -> Check {
+        if self.is_checked { Check::Unless(self.version) } else { Check::Always }
+    }
 }
 
 /// What a look finds under the lock.
@@ -154,6 +164,7 @@ impl Zone {
             index: Index::new(),
             residents: Residents::new(memory_bytes, false),
             fills: HashMap::new(),
+            passed: Passed::default(),
             failures: HashMap::new(),
             removals: Removals::default(),
             last_ticket: 0,
@@ -172,8 +183,8 @@ impl Zone {
             is_cold: AtomicBool::new(true),
             counts: Default::default(),
             ages_s: AtomicU64::new(0),
-            has_begun: AtomicBool::new(false),
             removed: AtomicU64::new(0),
+            passed: AtomicUsize::new(0),
         }
     }
 
@@ -284,9 +295,11 @@ impl Zone {
         (Met::Told(Look::Known { has_file: is_cold, may_store, reading: Reading::default() }), evicted)
     }
 
-    /// Notes that the file of a key was read, and makes the object ready for further requests where that is wanted.
+    /// Notes that the file of a key was read and is right, and makes the object ready for further requests where that is wanted.
     pub fn note_read(&self, key: &Key, object: &Arc<Object>, reading: Reading, asking: &Asking) {
-        if reading.is_checked && !reading.admits {
+        let Some(stamp) = object.stamp() else { return };
+        let was_right = reading.check() == Check::Unless(stamp);
+        if was_right && !reading.admits {
             return;
         }
         let mut state = self.lock();
@@ -294,7 +307,7 @@ impl Zone {
         match known {
             Some((version, _)) if version != reading.version => {}
             Some((_, is_resident)) => {
-                state.index.touch(key, |entry| entry.is_checked = true);
+                state.index.touch(key, |entry| (entry.is_checked, entry.version) = (true, stamp));
                 if reading.admits && !is_resident {
                     let (at, moves) = state.residents.add(*key, object, asking.now);
                     state.note_place(key, at, moves);
@@ -302,7 +315,7 @@ impl Zone {
             }
             None => {
                 drop(state);
-                self.note(key, object.disk_bytes(), asking.expires, true);
+                self.note(key, object.disk_bytes(), asking.expires, Some(stamp));
             }
         }
     }
@@ -311,7 +324,17 @@ impl Zone {
     pub(crate) fn note_changed(&self, key: &Key) {
         let mut state = self.lock();
         let version = state.next_version();
-        state.index.touch(key, |entry| entry.version = version);
+        state.index.touch(key, |entry| (entry.is_checked, entry.version) = (false, version));
+        state.dismiss(key);
+    }
+
+    /// Notes that only the head of a key's file was changed, by this process: what was known of its content before is still known.
+    pub(crate) fn note_head_changed(&self, key: &Key, (before, after): (Stamp, Stamp)) {
+        let mut state = self.lock();
+        state.index.touch(key, |entry| {
+            entry.is_checked &= entry.version == before;
+            entry.version = after;
+        });
         state.dismiss(key);
     }
 
@@ -333,14 +356,15 @@ impl Zone {
         self.remove_files(&evicted);
     }
 
-    /// Notes that the file of a key was written.
-    pub fn note_file(&self, key: &Key, disk_bytes: u64, expires: i64) {
-        self.note(key, disk_bytes, expires, true);
+    /// Notes that the file of a key was written. Without its stamp its content is compared with its checksum at the next request.
+    pub(crate) fn note_file(&self, key: &Key, file: Written, expires: i64) {
+        self.note(key, disk_bytes(file.size), expires, file.stamp);
     }
 
-    fn note(&self, key: &Key, disk_bytes: u64, expires: i64, is_checked: bool) {
+    /// `stamp` is that of a file whose content is known to be right.
+    fn note(&self, key: &Key, disk_bytes: u64, expires: i64, stamp: Option<Stamp>) {
         let mut state = self.lock();
-        let version = state.next_version();
+        let (is_checked, version) = (stamp.is_some(), stamp.unwrap_or_else(|| state.next_version()));
         let change = |entry: &mut Entry| {
             (entry.has_file, entry.is_checked, entry.version) = (true, is_checked, version);
             entry.is_being_filed = false;
@@ -348,6 +372,7 @@ impl Zone {
             entry.set_disk_bytes(disk_bytes);
             (std::mem::take(&mut entry.has_failure), entry.take_resident())
         };
+        self.unpass(&mut state, key);
         let evicted = match state.index.touch(key, change) {
             Some((had_failure, resident)) => {
                 if had_failure {
@@ -370,7 +395,7 @@ impl Zone {
     pub fn note_found(&self, key: &Key, disk_bytes: u64, expires: i64) {
         let is_known = self.lock().index.get(key).is_some_and(|entry| entry.has_file);
         if !is_known {
-            self.note(key, disk_bytes, expires, false);
+            self.note(key, disk_bytes, expires, None);
         }
     }
 
@@ -384,17 +409,17 @@ impl Zone {
         });
     }
 
-    /// Removes a response that the caller knows to be out of date. A response that is arriving is not kept.
-    /// Tells whether there was one.
-    pub fn purge(&self, key: &Key, now: i64) -> bool {
-        self.purge_coming_of(key, now);
+    /// Removes a response that the caller knows to be out of date, so that no request finds its variants any more. A response that is
+    /// arriving is not kept. Tells whether there was one.
+    pub fn purge(&self, key: &Key) -> bool {
+        self.purge_coming_of(key);
         self.discard(key)
     }
 
     /// Notes that a response with this main key is out of date: none that is on its way is kept.
-    pub fn purge_coming_of(&self, key: &Key, now: i64) {
+    fn purge_coming_of(&self, key: &Key) {
         let mut state = self.lock();
-        state.removals.note(*key, now);
+        state.removals.note(*key);
         self.removed.store(state.removals.count(), Ordering::Release);
         let filling = state.fills.remove(key);
         drop(state);
@@ -414,17 +439,9 @@ impl Zone {
         fills.into_iter().for_each(|(_, filling)| filling.wake());
     }
 
-    /// Notes a request, and tells how many responses were removed so far ([`Zone::purge`] and its like).
-    pub fn begin(&self, now: i64) -> u64 {
-        if !self.has_begun.load(Ordering::Relaxed) {
-            self.lock().removals.begin(now);
-            self.has_begun.store(true, Ordering::Relaxed);
-        }
-        self.removals()
-    }
-
-    /// How many removals there were. A removal that is not counted yet only keeps a response from being kept.
-    pub(crate) fn removals(&self) -> u64 {
+    /// How many removals there were ([`Zone::purge`] and its like). A removal that is not counted yet only keeps a response from being
+    /// kept.
+    pub fn removals(&self) -> u64 {
         self.removed.load(Ordering::Acquire)
     }
 
@@ -432,17 +449,6 @@ impl Zone {
     pub(crate) fn was_removed_since(&self, head: &Head, removals: u64) -> bool {
         // Mostly there was none, which needs no lock. One that is not counted yet removes the file afterwards.
         self.removals() > removals && self.lock().removals.was_removed_since(head, removals)
-    }
-
-    /// When a response was removed since the start, in seconds since 1970. Variants of it that were kept until then are out
-    /// of date.
-    pub fn removed_at(&self, main: &Key) -> Option<i64> {
-        self.lock().removals.known_time(main)
-    }
-
-    /// The same, but a removal before the start counts as possible.
-    pub fn possibly_removed_at(&self, main: &Key) -> i64 {
-        self.lock().removals.possible_time(main)
     }
 
     /// Forgets a key and removes its file. Tells whether there was one.

@@ -253,7 +253,7 @@ pub(super) fn reload(running: &Running, configuration: &str, said: &str) {
     assert!(wait::until(LIMIT, || text(running) == said), "no {said}:\n{}", running.all_logs());
 }
 
-pub(super) fn upgrade(running: &Running) {
+pub(crate) fn upgrade(running: &Running) {
     let before = running.pid();
     start_upgrade(running, before);
     kill_process(before, Signal::QUIT).expect("signal");

@@ -4,7 +4,7 @@ use super::Zone;
 use crate::freshness::Freshness;
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::{Demand, Home, Object, ReadError, file_id};
+use crate::object::{Check, Demand, Home, Object, Read, ReadError, file_id, stamp};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, statvfs, unlinkat,
 };
@@ -45,13 +45,20 @@ impl Zone {
     /// # Errors
     /// Those of opening and reading.
     pub fn read_head(&self, key: &Key) -> io::Result<Option<Object>> {
+        self.read_head_by(key, &mut |file, buffer, offset| file.read_at(buffer, offset).map(Some))
+    }
+
+    /// The same, by a function that need not block: where it would have to wait, there is no object.
+    ///
+    /// # Errors
+    /// Those of opening and reading.
+    pub fn read_head_by(&self, key: &Key, read: &mut Read<'_>) -> io::Result<Option<Object>> {
         if let Some(object) = self.without_file(key) {
             return Ok(Some(object));
         }
         let Some(file) = self.open(key)? else { return Ok(None) };
-        let demand = Demand { checks: false, loads: 0, may_block: true };
-        let mut read = |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
-        match Object::read(Arc::new(file), demand, &mut read) {
+        let demand = Demand { check: Check::Never, loads: 0, may_block: false };
+        match Object::read(Arc::new(file), demand, read) {
             Ok(object) => Ok(Some(object)),
             Err(ReadError::Io(error)) => Err(error),
             Err(ReadError::Damaged | ReadError::Unfinished(_) | ReadError::Waits) => Ok(None),
@@ -81,8 +88,8 @@ impl Zone {
         let (Ok(root), Home::File(id, time)) = (self.root(), object.home) else { return true };
         match statat(&*root, &*self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
-                let modified = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
-                (stat.st_dev, stat.st_ino) == id && modified == time
+                let changed = (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
+                (stat.st_dev, stat.st_ino) == id && changed == time
             }
             Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
         }
@@ -114,12 +121,18 @@ impl Zone {
             return Ok(false);
         };
         let file = self.open_file(&self.levels.path(key), OFlags::WRONLY, Mode::empty())?;
-        if file_id(&file.metadata()?) != id {
+        let before = file.metadata()?;
+        if file_id(&before) != id {
             return Ok(true);
         }
-        let written = file.write_all_at(&bytes, 0);
-        self.note_changed(key);
-        written.map(|()| true)
+        match file.write_all_at(&bytes, 0).and_then(|()| file.metadata()) {
+            Ok(after) => self.note_head_changed(key, (stamp(&before), stamp(&after))),
+            Err(error) => {
+                self.note_changed(key);
+                return Err(error);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes the file of a key. `None` if there is one, or if its directory is missing.

@@ -1,10 +1,11 @@
 //! Objects that one request fetches from the upstream server while others wait or read along (`proxy_cache_lock`).
 
-use super::Zone;
+use super::{State, Zone};
 use crate::arriving::Arriving;
 use crate::head::Head;
 use crate::key::Key;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,20 @@ impl Zone {
         arriving.filter(|arriving| arriving.is_open())
     }
 
+    /// Whether a response for this key was not kept a short time ago, while other requests waited for it: until one is kept, nothing is
+    /// gained by waiting.
+    pub fn is_passed(&self, key: &Key, now: Instant) -> bool {
+        // Mostly there is none, which needs no lock. One that is not counted yet only lets a request wait.
+        self.passed.load(Ordering::Relaxed) > 0 && self.lock().passed.has(key, now)
+    }
+
+    /// Notes that a response for this key is kept.
+    pub(super) fn unpass(&self, state: &mut State, key: &Key) {
+        if !state.passed.is_empty() {
+            self.passed.store(state.passed.forget(key), Ordering::Relaxed);
+        }
+    }
+
     /// Ready when no request fills an object, or when its content has begun to arrive. The task is woken then.
     pub fn poll_filled(&self, key: &Key, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
@@ -83,6 +98,20 @@ pub struct FillRight {
 }
 
 impl FillRight {
+    /// Ends the right because the response is not kept. The requests that wait for it need not wait for one another: they go on at once,
+    /// and so do others for the next minutes ([`Zone::is_passed`]). If no request has waited, nothing is noted.
+    pub fn pass(self, now: Instant) {
+        let mut state = self.zone.lock();
+        let has_waited = state
+            .fills
+            .get(&self.key)
+            .is_some_and(|filling| filling.ticket == self.ticket && !filling.waiting.is_empty());
+        if has_waited {
+            let count = state.passed.note(self.key, now);
+            self.zone.passed.store(count, Ordering::Relaxed);
+        }
+    }
+
     /// Lets other requests read the content while it arrives.
     pub(crate) fn show(&self, arriving: Arc<Arriving>) {
         let mut state = self.zone.lock();

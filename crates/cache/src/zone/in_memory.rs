@@ -4,7 +4,7 @@ use super::{Look, Reading, State, Zone};
 use crate::head::Head;
 use crate::index::Entry;
 use crate::key::Key;
-use crate::object::{Content, Home, Object, disk_bytes};
+use crate::object::{Content, Home, Object};
 use crate::residents::{Cursor, Found, KeysWithoutFile, Residents, is_new};
 use crate::writer::Whole;
 use std::io;
@@ -105,6 +105,7 @@ impl Zone {
             entry.put_in_memory(version, place);
             state.insert(*key, entry, self.capacity)
         };
+        self.unpass(&mut state, key);
         drop(state);
         self.remove_files(&evicted);
         if had_file {
@@ -149,10 +150,10 @@ impl Zone {
         let content = [&content[..]];
         let (head, lines, removals) = (object.head.parts(), object.head.fields.lines_max(), self.removals());
         let whole = Whole { key: *key, head, lines, content: &content, removals, expires };
-        let size = whole.write(self, |out| out.extend_from_slice(&object.head.fields.lines()))?;
+        let written = whole.write(self, |out| out.extend_from_slice(&object.head.fields.lines()))?;
         let is_same = self.lock().index.get(key).is_some_and(|entry| entry.version == version);
-        match size {
-            Some(size) if is_same => self.note_file(key, disk_bytes(size), expires),
+        match written {
+            Some(written) if is_same => self.note_file(key, written, expires),
             // It was removed or replaced meanwhile.
             _ => drop(self.discard(key)),
         }

@@ -1,11 +1,11 @@
 use super::{Asking, Look, Zone};
 use crate::{
-    Batch, Content, Demand, FillRight, Freshness, Head, Key, Levels, Object, ReadError, Selection, Walk,
-    Whole, Writer,
+    Batch, Check, Content, Demand, FillRight, Freshness, Head, Key, Levels, Object, ReadError, Selection,
+    Walk, Whole, Writer,
 };
 use http::{Fields, Status};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -48,7 +48,7 @@ fn store_whole(zone: &Arc<Zone>, key: &str, content: &str, removals: u64) -> std
 }
 
 pub(super) fn read(file: File) -> Result<Object, ReadError> {
-    let demand = Demand { checks: true, loads: 4096, may_block: true };
+    let demand = Demand { check: Check::Always, loads: 4096, may_block: true };
     Object::read(Arc::new(file), demand, &mut |file, buffer, offset| file.read_at(buffer, offset).map(Some))
 }
 
@@ -129,7 +129,7 @@ fn an_object_is_found_once_it_is_whole() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     store(&zone, "a", "again");
     assert_eq!((content(&zone, "a").as_deref(), zone.totals().objects), (Some("again"), 1));
-    assert!(zone.purge(&Key::of(b"a"), NOW) && !zone.purge(&Key::of(b"a"), NOW));
+    assert!(zone.purge(&Key::of(b"a")) && !zone.purge(&Key::of(b"a")));
     assert_eq!((content(&zone, "a"), zone.totals().disk_bytes), (None, 0));
 }
 
@@ -152,7 +152,7 @@ fn a_response_whose_content_is_there_becomes_an_object_at_once() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!((zone.totals().objects, zone.totals().disk_bytes), (1, 4096));
     assert!(store_whole(&zone, &"x".repeat(1 << 20), "", 0).is_err(), "the head is too long");
-    zone.purge(&Key::of(b"a"), NOW);
+    zone.purge(&Key::of(b"a"));
     store_whole(&zone, "a", "old", 0).unwrap();
     assert_eq!((content(&zone, "a"), zone.totals().objects), (None, 0), "removed meanwhile");
     store_whole(&zone, "a", "new", zone.removals()).unwrap();
@@ -320,7 +320,7 @@ fn an_object_is_in_memory_from_its_second_hit_on() {
     assert_eq!(zone.totals().ready_objects, 0, "the file has another content");
     assert_eq!(ask(&zone, "a", NOW).as_deref(), Some("again"));
     assert_eq!(look(&zone, "a", 1), Said::Ready(Some("again".into())));
-    assert!(zone.purge(&Key::of(b"a"), NOW));
+    assert!(zone.purge(&Key::of(b"a")));
     assert_eq!((ask(&zone, "a", NOW), zone.totals().memory_bytes), (None, 0));
 }
 
@@ -371,7 +371,65 @@ fn a_content_that_the_disk_has_lost_is_no_object() {
     let Look::Known { has_file, reading, .. } = second.look(&Key::of(b"a"), &asking(1, NOW)) else {
         panic!()
     };
-    assert!(has_file && !reading.is_checked);
+    assert!(has_file && reading.check() == Check::Always);
+}
+
+/// Changes bytes of a file so that its time differs.
+fn damage(path: &Path, offset: u64) {
+    let changed = |path: &Path| path.metadata().map(|file| (file.ctime(), file.ctime_nsec())).unwrap();
+    let before = changed(path);
+    while changed(path) == before {
+        File::options().write(true).open(path).unwrap().write_all_at(b"x", offset).unwrap();
+    }
+}
+
+#[test]
+fn a_content_is_checked_again_after_its_file_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    let key = Key::of(b"a");
+    let path = directory.path().join(zone.levels().path(&key));
+    let check = || match zone.look(&key, &asking(1, NOW)) {
+        Look::Known { reading, .. } => reading.check(),
+        other => panic!("{other:?}"),
+    };
+    let read = |check: Check, length: u64| {
+        let demand = Demand { check, loads: 4096, may_block: true };
+        let file = Arc::new(zone.open(&key).unwrap().unwrap());
+        let object = Object::read(file, demand, &mut |file, buffer, at| file.read_at(buffer, at).map(Some));
+        object.map(|object| assert_eq!(object.head.length, length))
+    };
+    for content in ["hello".to_owned(), "y".repeat(100_000)] {
+        let length = content.len() as u64;
+        let object = store(&zone, "a", &content);
+        assert_eq!(check(), Check::Unless(object.stamp().unwrap()), "this process has written it");
+        read(check(), length).unwrap();
+        zone.refresh(&key, &object, &object.head.freshness, NOW + 1).unwrap();
+        let refreshed = zone.read_head(&key).unwrap().unwrap();
+        assert_eq!(check(), Check::Unless(refreshed.stamp().unwrap()), "only its head has changed");
+        damage(&path, path.metadata().unwrap().len() - 1);
+        assert!(matches!(read(check(), length), Err(ReadError::Damaged)));
+        let damaged = zone.read_head(&key).unwrap().unwrap();
+        zone.refresh(&key, &damaged, &damaged.head.freshness, NOW + 2).unwrap();
+        assert_eq!(check(), Check::Always, "another program has changed it before");
+        zone.purge(&key);
+    }
+}
+
+#[test]
+fn requests_that_waited_for_a_response_that_is_not_kept_go_on_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    let (key, now, age) = (Key::of(b"a"), Instant::now(), Duration::from_secs(5));
+    zone.try_fill(&key, age, now).unwrap().pass(now);
+    assert!(!zone.is_passed(&key, now), "no request has waited");
+    let fill = zone.try_fill(&key, age, now).unwrap();
+    assert!(zone.poll_filled(&key, &mut Context::from_waker(Waker::noop())).is_pending());
+    fill.pass(now);
+    assert!(zone.poll_filled(&key, &mut Context::from_waker(Waker::noop())).is_ready());
+    assert!(zone.is_passed(&key, now + age) && !zone.is_passed(&Key::of(b"b"), now));
+    store(&zone, "a", "hello");
+    assert!(!zone.is_passed(&key, now + age), "a response is kept");
 }
 
 #[test]
@@ -385,7 +443,7 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
     };
     let before = zone.removals();
     let fill = zone.try_fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
-    assert!(fill.is_some() && !zone.purge(&Key::of(b"a"), NOW));
+    assert!(fill.is_some() && !zone.purge(&Key::of(b"a")));
     let again = zone.try_fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
     assert!(again.is_some(), "the next request does not wait for the one before");
     assert_eq!((write("a", before), write("b", before), write("a", zone.removals())), (false, true, true));

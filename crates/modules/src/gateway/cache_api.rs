@@ -4,8 +4,8 @@
 //! `DELETE` removes responses, and answers with their number. The query selects them: `zone=NAME` (without it, all
 //! zones), and one of `key=TEXT` (a response with all of its variants), `prefix=TEXT`, `host=NAME`, `tag=NAME` (a
 //! word of the response's header `Surrogate-Key` or `xkey`) or `all`. With `soft`, responses stay but are marked as
-//! expired: `proxy_cache_use_stale` may send them until there are new ones. All selections but `key` read the head of
-//! each file, in another thread.
+//! expired: `proxy_cache_use_stale` may send them until there are new ones. Each selection reads the head of each file, in
+//! another thread. A removal by `key` has its effect before that.
 //!
 //! Only clients on this machine are allowed, as with [`fulmar_status`](fulmar_status.md). `anyone` allows all clients
 //! that `allow`, `deny` and passwords allow. [`fulmar cache`](../commands.md#fulmar-cache) does the same without a

@@ -407,7 +407,7 @@ fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>, is_buffer
     let may_be_kept = cached.is_kept();
     // As in nginx: what is not buffered may be meant for one client, such as a stream of events.
     if !is_buffered || !slice::may_be_kept(exchange, cached.is_update) {
-        cached.release();
+        cached.pass();
     }
     let keeping = cached.keep(exchange, answer);
     let is_conditional = cached::answer::is_conditional(exchange);

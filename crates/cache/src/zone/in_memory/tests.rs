@@ -159,7 +159,7 @@ fn what_is_only_in_memory_is_removed() {
     for name in ["a", "b", "c", "d"] {
         ask(&zone, name);
     }
-    assert!(zone.purge(&key("a"), NOW) && !zone.purge(&key("a"), NOW));
+    assert!(zone.purge(&key("a")) && !zone.purge(&key("a")));
     assert!(look(&zone, "a").is_none());
     keep_after(&zone, "a", "old", 0);
     assert!(look(&zone, "a").is_none(), "it was asked for before the removal");
@@ -234,7 +234,7 @@ fn a_file_is_not_written_for_what_was_removed_or_replaced() {
     ask(&zone, "a");
     let Look::Ready(object) = zone.look(&key("a"), &asking(1, NOW)) else { panic!() };
     let again = |object: &Object| zone.write_due(&key("a"), object).unwrap();
-    zone.purge(&key("a"), NOW);
+    zone.purge(&key("a"));
     again(&object);
     assert!(!has_file(&zone, "a"));
     ask(&zone, "a");

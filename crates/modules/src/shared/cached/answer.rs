@@ -2,7 +2,7 @@
 
 use super::filling::Filling;
 use super::following::Following;
-use super::{Cached, any_set, uptime_s};
+use super::{Cached, Found, any_set, read_if_ready, uptime_s};
 use crate::shared::gateway::{is_listed, lists_fields};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
@@ -60,7 +60,7 @@ impl Cached {
         let is_redirect = answer.fields.get("X-Accel-Redirect").is_some();
         match self.kept(answer).filter(|_| !is_redirect) {
             Some(kept) => self.note_failure(answer.status, Some(kept.freshness)),
-            None => self.release(),
+            None => self.pass(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Cached {
         });
         self.is_stored.set(keeping.is_some());
         if keeping.is_none() {
-            self.release();
+            self.pass();
         }
         keeping
     }
@@ -100,18 +100,33 @@ impl Cached {
     fn parts<'a>(&'a self, exchange: &Exchange, keeping: &'a Keeping) -> HeadParts<'a> {
         let Keeping { kept: Kept { freshness, .. }, status, reason, is_bare } = keeping;
         let vary = &freshness.vary;
-        let variant = (!vary.is_empty()).then(|| self.main.variant(vary, &exchange.request.head.fields));
+        let family = if vary.is_empty() { 0 } else { self.family() };
+        let variant = (family != 0).then(|| self.main.variant(family, vary, &exchange.request.head.fields));
         if self.key() != self.main && variant != Some(self.key()) {
             // The answer depends on other fields than the one before it.
             self.set_key(self.main);
         }
         let (status, is_bare) = (*status, *is_bare);
         let date = Time::now().seconds;
-        HeadParts { freshness, date, key: &self.text, variant, status, reason, is_bare }
+        HeadParts { freshness, date, key: &self.text, variant, family, status, reason, is_bare }
+    }
+
+    /// The number that the response shares with its variants: that of the response which it replaces or joins, or a new one.
+    fn family(&self) -> u64 {
+        let joined = self.details.get().and_then(|details| details.family.get());
+        let known = joined.or_else(|| self.met().map(|object| object.head.family));
+        // A request that bypasses the cache has not looked. If the disk would have to be waited for, the variants get lost.
+        let there = || {
+            let there = self.store.zone.read_head_by(&self.main, &mut read_if_ready);
+            there.ok().flatten().map(|object| object.head.family)
+        };
+        let found = if self.found.get() == Found::Bypass { known.or_else(there) } else { known };
+        found.filter(|&family| family != 0).unwrap_or_else(cache::new_family)
     }
 
     fn writer(&self, exchange: &Exchange, (keeping, fields): &KeptAnswer<'_>) -> Option<Writer> {
-        let HeadParts { freshness, date, key, variant, status, is_bare, .. } = self.parts(exchange, keeping);
+        let HeadParts { freshness, date, key, variant, family, status, is_bare, .. } =
+            self.parts(exchange, keeping);
         let head = Head {
             freshness: freshness.clone(),
             date,
@@ -119,6 +134,7 @@ impl Cached {
             checksum: 0,
             key: key.into(),
             variant,
+            family,
             status,
             reason: keeping.reason.clone(),
             fields: self.kept_fields(fields, (keeping.kept.age, is_bare)),
@@ -158,7 +174,7 @@ impl Cached {
         let writer = if is_taken { self.writer(exchange, &answer) } else { None };
         let Some(mut writer) = writer else {
             self.is_stored.set(false);
-            self.release();
+            self.pass();
             return Body::Source(source);
         };
         exchange.wire.outlasts = true;

@@ -18,6 +18,8 @@ pub(super) struct Details {
     /// The key of the file, if it is that of a variant, and the `Vary` that it comes from.
     pub(super) variant: Cell<Option<Key>>,
     pub(super) vary: RefCell<Box<[u8]>>,
+    /// The number that the variant shares with the response that the main key finds.
+    pub(super) family: Cell<Option<u64>>,
     /// The right to get the response, if the request has it.
     pub(super) fill: RefCell<Option<FillRight>>,
     /// What is there already: to be sent, or to be found valid again.

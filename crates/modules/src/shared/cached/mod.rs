@@ -18,9 +18,7 @@ use crate::shared::scratch::with_scratch;
 use crate::transform::slice::{self, slice_range};
 use crate::values::variables::host_and_port;
 use cache::rfc9111::{self, Use, Wish};
-use cache::{
-    Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules,
-};
+use cache::{Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Rules};
 use contract::{Content, Event, Exchange, Subrequest, Template, Work};
 use details::Details;
 use http::{Fields, Method, Status};
@@ -203,7 +201,7 @@ impl Cached {
         let cached = Rc::new(Cached {
             settings: Arc::clone(settings),
             asked: now,
-            removals: store.zone.begin(now),
+            removals: store.zone.removals(),
             details: match fill.is_some() || removes.is_some() || settings.rules != Rules::Nginx {
                 true => Details::new(wish(settings, exchange, is_update), removes, fill),
                 false => OnceCell::new(),
@@ -338,15 +336,14 @@ impl Cached {
     /// Sends the response that another request is getting, if it is the one for this request.
     fn follow(&self, exchange: &Exchange, arriving: Arc<Arriving>) -> Next {
         let head = &arriving.head;
-        let wanted =
-            head.variant.map(|_| self.main.variant(&head.freshness.vary, &exchange.request.head.fields));
+        let wanted = head.variant.map(|_| self.variant(exchange, head));
         if *head.key == *self.text && wanted == head.variant {
             self.found.set(Found::Hit);
             self.is_collapsed.set(true);
             return Next::Follow(arriving);
         }
         match wanted.filter(|_| *head.key == *self.text && self.key() == self.main) {
-            Some(wanted) => self.look_for_variant(exchange, wanted, &head.freshness.vary),
+            Some(wanted) => self.look_for_variant(exchange, wanted, head),
             None => {
                 self.stores.set(false);
                 Next::Ask
@@ -354,9 +351,15 @@ impl Cached {
         }
     }
 
-    fn look_for_variant(&self, exchange: &Exchange, wanted: Key, vary: &[u8]) -> Next {
+    /// The key of the variant for this request, of those that a response with this head has.
+    fn variant(&self, exchange: &Exchange, head: &Head) -> Key {
+        self.main.variant(head.family, &head.freshness.vary, &exchange.request.head.fields)
+    }
+
+    fn look_for_variant(&self, exchange: &Exchange, wanted: Key, head: &Head) -> Next {
         self.set_key(wanted);
-        self.details().vary.replace(vary.into());
+        self.details().vary.replace(head.freshness.vary.clone());
+        self.details().family.set(Some(head.family));
         self.reason.set(Reason::VaryMiss);
         // Uses of a variant are counted for its own key, too (as nginx).
         self.is_counted.set(false);
@@ -385,6 +388,9 @@ impl Cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key(), Time::now().instant);
+        if zone.is_passed(&key, now) {
+            return Next::Ask;
+        }
         if let Some(fill) = zone.try_fill(&key, settings.lock_age, now) {
             self.details().fill.replace(Some(fill));
             return Next::Ask;
@@ -418,15 +424,10 @@ impl Cached {
 
     /// Reads the head of a file, in another thread if the disk has to be waited for.
     fn read(&self, exchange: &Exchange, file: Arc<File>) -> Next {
-        let ready = |file: &File, buffer: &mut [u8], offset: u64| match read_ready(file, buffer, offset)? {
-            Ready::Bytes(count) => Ok(Some(count)),
-            Ready::Unknown => file.read_at(buffer, offset).map(Some),
-            Ready::Waits => Ok(None),
-        };
-        let Reading { is_checked, admits, .. } = self.reading();
-        let demand =
-            Demand { checks: !is_checked, loads: if admits { LOADED_MAX } else { 0 }, may_block: false };
-        match Object::read(Arc::clone(&file), demand, &mut { ready }) {
+        let reading = self.reading();
+        let loads = if reading.admits { LOADED_MAX } else { 0 };
+        let demand = Demand { check: reading.check(), loads, may_block: false };
+        match Object::read(Arc::clone(&file), demand, &mut read_if_ready) {
             Err(ReadError::Waits) => Next::Wait(Work::Job(Box::new(move || {
                 let mut read =
                     |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
@@ -482,12 +483,12 @@ impl Cached {
     fn judge(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
         let freshness = &object.head.freshness;
         if let Some(variant) = object.head.variant {
-            let wanted = self.main.variant(&freshness.vary, &exchange.request.head.fields);
+            let wanted = self.variant(exchange, &object.head);
             if wanted != variant {
                 if self.key() != self.main {
                     return Next::Ask;
                 }
-                return self.look_for_variant(exchange, wanted, &freshness.vary);
+                return self.look_for_variant(exchange, wanted, &object.head);
             }
         }
         if object.head.is_bare && exchange.request.method != Method::Head {
@@ -549,17 +550,6 @@ impl Cached {
 
     /// What an object is to the request.
     fn usage(&self, head: &Head, now: i64) -> Use {
-        // The removal of a response does not find the files of its variants. The rules of nginx trust a file from before
-        // the start, as for responses without variants.
-        let zone = &self.store.zone;
-        let removed = match self.settings.rules {
-            _ if self.key() == self.main => None,
-            Rules::Nginx => zone.removed_at(&self.main),
-            Rules::Rfc9111 => Some(zone.possibly_removed_at(&self.main)),
-        };
-        if removed.is_some_and(|removed| head.date <= removed) {
-            return Use::Asked;
-        }
         if !self.is_rfc9111() {
             return if is_fresh(head, now) { Use::Sent } else { Use::Stale };
         }
@@ -664,8 +654,26 @@ impl Cached {
 
     /// Lets another request get the response.
     pub(crate) fn release(&self) {
+        drop(self.take_fill());
+    }
+
+    /// Lets all other requests get the response at once: the one that came is not kept, and neither may the next one be.
+    pub(crate) fn pass(&self) {
+        self.take_fill().into_iter().for_each(|fill| fill.pass(Time::now().instant));
+    }
+
+    fn take_fill(&self) -> Option<FillRight> {
         self.stores.set(false);
-        self.details.get().and_then(|details| details.fill.take());
+        self.details.get().and_then(|details| details.fill.take())
+    }
+}
+
+/// Reads bytes of a file from an offset on; `None` where the disk would have to be waited for.
+fn read_if_ready(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<Option<usize>> {
+    match read_ready(file, buffer, offset)? {
+        Ready::Bytes(count) => Ok(Some(count)),
+        Ready::Unknown => file.read_at(buffer, offset).map(Some),
+        Ready::Waits => Ok(None),
     }
 }
 

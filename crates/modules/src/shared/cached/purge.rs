@@ -6,7 +6,6 @@ use cache::{Key, Object, Rules, Selection, Zone, rfc9111};
 use conf::Diagnostic;
 use contract::{Body, Event, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
 use http::{Fields, Status};
-use journal::clock::Time;
 use std::sync::Arc;
 use upstream::{CacheSettings, Options, Store, purged_key};
 
@@ -76,7 +75,7 @@ fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status)
             let key = Key::of(key);
             let is_kept = match is_explained(exchange) {
                 true => matches!(zone.read_head(&key), Ok(Some(_))),
-                false => zone.purge(&key, Time::now().seconds),
+                false => zone.purge(&key),
             };
             answer(exchange, is_kept, status)
         }
@@ -124,6 +123,6 @@ pub(crate) fn invalidate(
     let Some(settings) = settings.filter(|_| has_effect) else { return };
     // A request without a key has nothing to remove; that was logged.
     if let Ok(Some((store, named))) = find(settings, exchange, default_key) {
-        store.zone.purge(&named.key, Time::now().seconds);
+        store.zone.purge(&named.key);
     }
 }

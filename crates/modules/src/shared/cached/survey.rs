@@ -43,11 +43,11 @@ impl Survey {
         action: Action,
     ) -> Step {
         let (now, is_dry) = (Time::now().seconds, is_explained(exchange));
-        if action != Action::List && !is_dry {
-            zones.iter().for_each(|zone| note_removal(zone, action, &selection, now));
-        }
+        let is_done = |zone: &&Arc<Zone>| begin(zone, action, &selection);
+        let changes = action != Action::List && !is_dry;
+        let count = if changes { zones.iter().filter(is_done).count() } else { 0 };
         let walks = zones.iter().map(Walk::new).collect();
-        Box::new(Survey { walks, selection, action, list: Vec::new(), count: 0, now, is_dry }).step()
+        Box::new(Survey { walks, selection, action, list: Vec::new(), count, now, is_dry }).step()
     }
 
     /// Goes on in another thread. The outcome is the survey again.
@@ -129,10 +129,14 @@ pub(super) fn is_explained(exchange: &Exchange) -> bool {
     exchange.connection.events.is_some()
 }
 
-/// Makes sure that responses which are on their way are not kept if they may be among those that are removed.
-fn note_removal(zone: &Zone, action: Action, selection: &Selection, now: i64) {
+/// Makes sure that responses which are on their way are not kept if they may be among those that are removed. A response with a
+/// known key is removed at once, so that no request finds its variants any more; tells whether there was one.
+fn begin(zone: &Zone, action: Action, selection: &Selection) -> bool {
     match (selection, action) {
-        (Selection::Key(text), Action::Remove) => zone.purge_coming_of(&Key::of(text), now),
-        _ => zone.purge_coming(selection),
+        (Selection::Key(text), Action::Remove) => zone.purge(&Key::of(text)),
+        _ => {
+            zone.purge_coming(selection);
+            false
+        }
     }
 }
