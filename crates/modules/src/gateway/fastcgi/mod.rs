@@ -292,6 +292,8 @@ impl Application {
 impl Encoder for fcgi::Params<'_> {
     type Error = fcgi::TooLong;
 
+    const IS_FOR_PHP: bool = true;
+
     fn write(
         &mut self,
         name: &[u8],

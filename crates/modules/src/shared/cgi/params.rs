@@ -32,6 +32,9 @@ pub(crate) trait Encoder {
     /// Why a parameter cannot be sent.
     type Error;
 
+    /// Whether the protocol is PHP's.
+    const IS_FOR_PHP: bool = false;
+
     /// Adds a parameter whose value the function appends, and tells whether it did: an empty value counts only with
     /// `keeps_empty`.
     fn write(
@@ -83,6 +86,10 @@ pub(crate) fn encode<E: Encoder>(
 ) -> Result<(), E::Error> {
     let cached = Cached::of(exchange).filter(|cached| cached.is_kept());
     let mut environment = crate::shared::apache::environment::for_programs(exchange);
+    let is_redirected = environment.iter().any(|(name, _)| **name == *REDIRECT_URL);
+    if E::IS_FOR_PHP && is_redirected && misleads_php(exchange, params) {
+        environment.retain(|(name, _)| **name != *REDIRECT_URL);
+    }
     let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
     if !sets_host && out.write(HOST, false, |value| host_and_port(exchange, value))? {
         environment.retain(|(name, _)| **name != *HOST);
@@ -132,6 +139,25 @@ pub(crate) fn encode<E: Encoder>(
         })?;
     }
     Ok(())
+}
+
+/// The path before the last internal redirect.
+const REDIRECT_URL: &[u8] = b"REDIRECT_URL";
+
+/// Whether PHP would take a request with `REDIRECT_URL` for one of Apache's mod_fastcgi, whose parameters are about
+/// another file: PHP then removes `PATH_INFO`, and runs the file that `PATH_TRANSLATED` names. Apache's mod_proxy_fcgi
+/// prevents that by what it writes before the path of the script, which other programs than PHP-FPM do not understand.
+fn misleads_php(exchange: &Exchange, params: &[Param]) -> bool {
+    let is_about_a_path = |name: &[u8]| [&b"PATH_INFO"[..], b"PATH_TRANSLATED"].contains(&name);
+    let has_path = params
+        .iter()
+        .filter(|param| is_about_a_path(&param.name))
+        .any(|param| !param.value.evaluate(exchange).is_empty());
+    let is_marked = || {
+        let script = value(exchange, params, b"SCRIPT_FILENAME").unwrap_or_default();
+        script.starts_with(b"proxy:fcgi://") || script.starts_with(b"proxy:balancer://")
+    };
+    has_path && !is_marked()
 }
 
 /// What the configuration says that a parameter is, the last time that it says so.
