@@ -34,6 +34,38 @@ fn rules_have_names_of_their_own_and_say_something() {
 }
 
 #[test]
+fn rules_of_a_folder_that_programs_pass() {
+    const PHP: &str = "location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; }";
+    let finds = |locations: &str| {
+        let found = findings(&format!("server {{ root /srv/public; {locations} {PHP} }}"));
+        found.iter().any(|finding| finding.rule.id == "programs-pass-rules")
+    };
+    for locations in [
+        "location /private/ { deny all; }",
+        "location /private { allow 10.0.0.0/8; deny all; }",
+        "location /admin/ { auth_basic x; auth_basic_user_file /srv/users; }",
+        "location / { auth_basic x; auth_basic_user_file /srv/users; }",
+        "location /hidden/ { return 404; }",
+        "location /hidden/ { internal; } location ~ ^/other/ { deny all; }",
+        "location /outer/ { location /outer/inner/ { deny all; } location ~* \\.PHP$ { fastcgi_pass unix:/x; } }",
+    ] {
+        assert!(finds(locations), "{locations}");
+    }
+    for locations in [
+        "location ^~ /private/ { deny all; }",
+        "location = /private/a.php { deny all; }",
+        "location / { deny all; }",
+        "location ~ ^/private/ { deny all; } location /private/ { deny all; }",
+        "location /private/ { deny all; location ~ \\.php$ { deny all; } }",
+        "location /open/ { auth_basic off; }",
+        "location /moved/ { return 301 /new/; }",
+        "location ~ \\.php$ { auth_basic x; auth_basic_user_file /srv/users; fastcgi_pass unix:/x; } location /private/ { auth_basic x; auth_basic_user_file /srv/users; }",
+    ] {
+        assert!(!finds(locations), "{locations}");
+    }
+}
+
+#[test]
 fn findings_name_their_place() {
     let found = findings("server {\n  location /i {\n    alias /srv/i/;\n  }\n}");
     let finding = &found[0];

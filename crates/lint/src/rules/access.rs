@@ -1,8 +1,9 @@
 //! Access rules.
 
-use crate::tree::has_deep;
+use crate::tree::{Place, children, has, has_deep, place};
 use crate::{Found, Rule};
-use conf::Level;
+use conf::value::Pattern;
+use conf::{Level, Node};
 
 pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
     id: "satisfy-any-all",
@@ -99,3 +100,84 @@ pub(crate) static HTACCESS_NOT_READ: Rule = Rule {
             .collect()
     },
 };
+
+pub(crate) static PROGRAMS_PASS: Rule = Rule {
+    id: "programs-pass-rules",
+    level: Level::Error,
+    title: "programs are not protected by the rules of their folder",
+    why: "One location answers a request, and a location with a pattern (`~`) comes before the longest prefix. So the \
+          rules of `location /private/` do not apply to `/private/x.php` if `location ~ \\.php$` answers it. In Apache \
+          both sections would apply.",
+    bad: "server { root /srv/public; location /private/ { deny all; } \
+          location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; location ^~ /private/ { deny all; } \
+           location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    check: |tree| {
+        tree.named("location")
+            .filter_map(|spot| {
+                let (rule, prefix) = (protection(spot.node)?, overridden_prefix(spot.node)?);
+                let path = ["php", "cgi", "pl", "py"].iter().map(|end| format!("{prefix}x.{end}"));
+                let (path, program) = path
+                    .filter_map(|path| Some((first_pattern(spot.siblings(), &path)?, path)))
+                    .map(|(program, path)| (path, program))
+                    .find(|(path, program)| {
+                        let is_inner = first_pattern(spot.node.children(), path).is_some();
+                        passes(program) && protection(program).is_none() && !is_inner
+                    })?;
+                let text = format!(
+                    "\"{rule}\" does not apply to {path}: the location in line {} answers it",
+                    program.span.line
+                );
+                let fix = format!("location ^~ {prefix} {{ … }}, or the same rules in both locations");
+                Some(Found::at(spot.node, text, fix))
+            })
+            .collect()
+    },
+};
+
+/// The directive by which a location keeps clients away.
+fn protection(location: &Node) -> Option<&'static str> {
+    let is_on = |name: &'static str| {
+        children(location, name).any(|node| node.arg(0).is_some_and(|word| !word.is("off")))
+    };
+    let is_refused = |node: &Node| {
+        node.arg(0).and_then(|word| word.as_str()).is_some_and(|status| ["403", "404"].contains(&status))
+    };
+    // "location /" that only refuses is the usual way to allow nothing but the other locations.
+    let is_everything = matches!(place(location), Some(Place::Prefix("/")));
+    match location {
+        _ if is_on("auth_basic") => Some("auth_basic"),
+        _ if is_on("auth_request") => Some("auth_request"),
+        _ if is_everything => None,
+        _ if has(location, "deny") => Some("deny"),
+        _ if has(location, "internal") => Some("internal"),
+        _ if children(location, "return").any(is_refused) => Some("return"),
+        _ => None,
+    }
+}
+
+/// The prefix of a location that patterns override, with a slash at its end.
+pub(super) fn overridden_prefix(location: &Node) -> Option<String> {
+    let first = location.arg(0)?.as_str()?;
+    match place(location) {
+        Some(Place::Prefix(prefix)) if !first.starts_with("^~") => {
+            Some(if prefix.ends_with('/') { prefix.to_owned() } else { format!("{prefix}/") })
+        }
+        _ => None,
+    }
+}
+
+/// The first location with a pattern that matches a path.
+pub(super) fn first_pattern<'a>(nodes: &'a [Node], path: &str) -> Option<&'a Node> {
+    nodes.iter().filter(|node| node.is("location")).find(|node| {
+        let Some(Place::Pattern(text)) = place(node) else { return false };
+        let ignores_case =
+            node.arg(0).and_then(|word| word.as_str()).is_some_and(|word| word.starts_with("~*"));
+        Pattern::new(text.as_bytes(), ignores_case).is_ok_and(|pattern| pattern.is_match(path.as_bytes()))
+    })
+}
+
+/// Whether a location passes requests to a program.
+fn passes(location: &Node) -> bool {
+    ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "proxy_pass"].iter().any(|name| has(location, name))
+}

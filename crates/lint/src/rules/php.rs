@@ -1,5 +1,6 @@
 //! Scripts that are passed to PHP.
 
+use super::access::{first_pattern, overridden_prefix};
 use crate::tree::{Place, Spot, Tree, children, has, has_deep, place};
 use crate::{Found, Rule};
 use conf::{Level, Node};
@@ -112,3 +113,43 @@ pub(crate) static INDEX_WITHOUT_PHP: Rule = Rule {
             .collect()
     },
 };
+
+pub(crate) static BELOW_ALIAS: Rule = Rule {
+    id: "php-below-alias",
+    level: Level::Warn,
+    title: "scripts below an alias are looked for below the root",
+    why: "A location with a pattern comes before the longest prefix, and has its own root. So `location ~ \\.php$` looks \
+          for `/tool/index.php` below `root`, not below the `alias`: the response is 404, or another file runs.",
+    bad: "server { root /srv/public; location /tool/ { alias /srv/tool/; index index.php; } location ~ \\.php$ { \
+          try_files $uri =404; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; \
+          fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; location /tool/ { alias /srv/tool/; index index.php; location ~ \\.php$ { \
+           if (!-f $request_filename) { return 404; } fastcgi_param SCRIPT_FILENAME $request_filename; \
+           fastcgi_pass unix:/run/php.sock; } } }",
+    check: |tree| {
+        tree.named("location")
+            .filter(|spot| has(spot.node, "alias") && leads_to_a_script(spot.node))
+            .filter_map(|spot| {
+                let path = format!("{}index.php", overridden_prefix(spot.node)?);
+                let program = first_pattern(spot.siblings(), &path)?;
+                let is_elsewhere = has(program, "fastcgi_pass")
+                    && !has(program, "alias")
+                    && first_pattern(spot.node.children(), &path).is_none();
+                let text = format!(
+                    "{path} is answered by the location in line {}, which does not use this alias",
+                    program.span.line
+                );
+                let fix = "inside: location ~ \\.php$ { fastcgi_param SCRIPT_FILENAME $request_filename; … }";
+                is_elsewhere.then(|| Found::at(spot.node, text, fix))
+            })
+            .collect()
+    },
+};
+
+/// Whether the index of a location, or its last resort, is a script.
+fn leads_to_a_script(location: &Node) -> bool {
+    ["index", "try_files"]
+        .iter()
+        .flat_map(|name| children(location, name))
+        .any(|node| node.args.iter().filter_map(|word| word.as_str()).any(|word| word.ends_with(".php")))
+}
