@@ -2,6 +2,7 @@
 //! sends; once by an nginx configuration, once by the `.htaccess` file that WordPress writes.
 
 mod caching;
+mod permalinks;
 
 use std::fs;
 use std::io::Write;
@@ -36,7 +37,7 @@ const NGINX: &str = r"
     }
 ";
 
-/// WordPress writes the file for a server that says it is Apache.
+/// The packaged parameters tell WordPress that files with rules count, so that it writes one.
 const HTACCESS: &str = r"
     include mime.types;
     server {
@@ -48,7 +49,6 @@ const HTACCESS: &str = r"
         location ~ \.php$ {
             include fastcgi_params;
             fastcgi_param DATABASE htaccess;
-            fastcgi_param SERVER_SOFTWARE Apache;
             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
             fastcgi_pass unix:SOCKET;
         }
@@ -89,7 +89,7 @@ fn site(configuration: &str, sources: &Path, php: &Php) -> Site {
         .replace("SOURCES", &sources.display().to_string())
         .replace("SOCKET", &php.socket().display().to_string());
     Site::new(&configuration)
-        .beside("fastcgi_params", include_str!("../stock/e2-site/fastcgi_params"))
+        .beside("fastcgi_params", include_str!("../../packaging/conf/fastcgi_params"))
         .beside("mime.types", include_str!("../stock/debian/mime.types"))
 }
 

@@ -169,7 +169,7 @@ impl Stage {
         let backend = self.backends.replace(self.directory.path(), configuration);
         let mut document = Document::default();
         document.add("conf", backend).expect("a configuration");
-        let params = include_str!("../../stock/e2-site/fastcgi_params");
+        let params = include_str!("../../../packaging/conf/fastcgi_params");
         let site = document
             .site(&document.examples[0], &[])
             .beside("fastcgi_params", params)

@@ -1,5 +1,6 @@
 //! The variables of rewriting and of expressions: `%{NAME}`.
 
+use crate::apache::mod_version;
 use crate::files::index;
 use contract::{Budget, Exchange, Peer, Replaced, Spent};
 use journal::clock::{self, Time};
@@ -60,7 +61,7 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
         "REMOTE_USER" => |exchange| user(exchange).map(|user| user.name.clone()).unwrap_or_default(),
         "AUTH_TYPE" => |exchange| user(exchange).map(|user| user.kind.into()).unwrap_or_default(),
         "REMOTE_IDENT" | "CONTEXT_PREFIX" | "SERVER_ADMIN" | "SCRIPT_USER" | "SCRIPT_GROUP" => |_| Vec::new(),
-        "SERVER_SOFTWARE" => |_| b"Fulmar".to_vec(),
+        "SERVER_SOFTWARE" => |_| server_software(),
         "API_VERSION" => |_| b"20120211:141".to_vec(),
         "IPV6" => {
             |exchange| if is_ipv6(&exchange.connection.peer) { b"on".to_vec() } else { b"off".to_vec() }
@@ -73,6 +74,11 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
         "IS_SUBREQ" => |exchange| if is_inner(exchange) { b"true".to_vec() } else { b"false".to_vec() },
         _ => return None,
     })
+}
+
+/// The server as applications know it that write `.htaccess` files: WordPress writes its rules for an Apache.
+pub(crate) fn server_software() -> Vec<u8> {
+    format!("Apache/{} (Fulmar)", mod_version::TEXT).into_bytes()
 }
 
 /// Whether a request is a subrequest in Apache, as the lookup of an index is.

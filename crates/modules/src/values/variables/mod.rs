@@ -6,7 +6,8 @@
 //! (`$hostname`, `$pid`, `$time_local`). Dashes of a header's name become underscores: `$http_user_agent` is the
 //! header `User-Agent`. Several headers of one name are joined by commas, several `Cookie` headers by semicolons.
 //!
-//! `$nginx_version` is the version of nginx whose behaviour Fulmar follows.
+//! `$nginx_version` is the version of nginx whose behaviour Fulmar follows. `$server_software` is for applications that
+//! write rules for the server: `Apache/…` where [`htaccess`](htaccess.md) is on, elsewhere `nginx/…`.
 //!
 //! ```conf
 //! server {
@@ -106,6 +107,7 @@ static VARIABLES: &[Variable] = &[
     Variable::new("server_name", server::server_name).everywhere(),
     Variable::new("hostname", server::hostname).everywhere(),
     Variable::new("nginx_version", server::nginx_version).everywhere(),
+    Variable::new("server_software", server::server_software),
     Variable::new("pid", server::pid).everywhere(),
     Variable::new("msec", server::msec).everywhere(),
     Variable::new("time_local", server::time_local).everywhere(),

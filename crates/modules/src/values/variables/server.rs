@@ -19,6 +19,14 @@ pub(super) fn nginx_version(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(NGINX_VERSION, out)
 }
 
+pub(super) fn server_software(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    match exchange.scope.policy.overlay.is_some() {
+        true => out.extend_from_slice(&crate::shared::apache::variables::server_software()),
+        false => out.extend_from_slice(format!("nginx/{NGINX_VERSION} (Fulmar)").as_bytes()),
+    }
+    true
+}
+
 pub(super) fn pid(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put_number(std::process::id(), out)
 }
