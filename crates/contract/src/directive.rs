@@ -1,7 +1,7 @@
 //! A directive as data, and as the typed key of its values.
 
 use crate::{Args, Loading};
-use conf::{Arity, Contexts, Diagnostic, Shape};
+use conf::{Arity, Contexts, Diagnostic, Node, Shape};
 use std::any::Any;
 
 /// How a level inherits the values of a directive.
@@ -34,7 +34,7 @@ pub struct Info {
     pub shape: Shape,
     /// The context that its block opens; a block without one is read by the directive itself.
     pub opens: Option<Contexts>,
-    /// Whether its block belongs to the level around it, where its value is `true`, and is skipped otherwise.
+    /// Whether its block belongs to the level around it, as far as its [`Counted`] says.
     pub splices: bool,
     /// How it is inherited.
     pub rule: Rule,
@@ -134,10 +134,17 @@ impl<T> Directive<T> {
     }
 }
 
-impl Directive<bool> {
-    /// How many arguments it takes before a block that belongs to the level around it if the value is
-    /// `true`. Otherwise the content of the block is not checked.
-    pub const fn splices(mut self, arity: Arity) -> Directive<bool> {
+/// What counts of a block that belongs to the level around it. The rest is not checked.
+pub enum Counted {
+    /// All directives.
+    All,
+    /// These directives, with which the block is skipped.
+    Only(Vec<Node>),
+}
+
+impl Directive<Counted> {
+    /// How many arguments it takes before a block that belongs to the level around it.
+    pub const fn splices(mut self, arity: Arity) -> Directive<Counted> {
         self.info.shape = Shape::block(arity);
         self.info.splices = true;
         self

@@ -43,7 +43,7 @@ pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use budget::{Budget, Running, Spent};
 pub use config::{Config, Place, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
-pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
+pub use directive::{AnyDirective, Counted, Directive, Info, Parsed, Rule};
 pub use encryption::{PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
 pub use event::{Event, Events};
 pub use exchange::{Exchange, PartStart, Replaced, Request, RequestBody, RequestLog, Streaming, Wire};

@@ -6,7 +6,7 @@ use conf::apache::Allowed;
 use conf::catalogue::{self, Verdict};
 use conf::spec::{hint_missing_semicolon, not_allowed_here, unknown_directive};
 use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
-use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
+use contract::{AnyDirective, Args, Config, Counted, Loading, Module, SectionId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -186,8 +186,10 @@ impl Reader {
     ) -> Result<(), Diagnostic> {
         let outer_methods = self.loading.methods.clone();
         let value = directive.parse(&Args { node, context, opened: None }, &mut self.loading)?;
-        if let Some(true) = value.downcast_ref() {
-            self.block(node.children(), section, context)?;
+        match value.downcast_ref() {
+            Some(Counted::All) => self.block(node.children(), section, context)?,
+            Some(Counted::Only(nodes)) => self.block(nodes, section, context)?,
+            None => {}
         }
         self.loading.methods = outer_methods;
         Ok(())

@@ -185,13 +185,16 @@ fn sections_for_unknown_modules() {
             "cache/.htaccess",
             "<IfModule LiteSpeed>\nRewriteEngine on\nRewriteRule \\.dat - [F]\n</IfModule>\n",
         ),
-        ("closed/.htaccess", "<IfModule mod_access.c>\nOrder allow,deny\nDeny from all\n</IfModule>\n"),
+        ("closed/.htaccess", "<IfModule mod_geoip.c>\nOrder allow,deny\nDeny from all\n</IfModule>\n"),
+        ("old/.htaccess", "<IfModule mod_access.c>\nOrder allow,deny\nDeny from all\n</IfModule>\n"),
+        ("old/a.txt", "a"),
         ("cache/a.txt", "a"),
         ("closed/a.txt", "a"),
     ]);
     let running = site.start(Server::Fulmar);
     assert_eq!(status(&running, "GET /cache/a.txt"), 200);
     assert_eq!(status(&running, "GET /closed/a.txt"), 500);
+    assert_eq!(status(&running, "GET /old/a.txt"), 403, "the rules of Apache 1.3 count");
     running.wait_for_log("error.log", "neither Fulmar nor Apache has that module: access is denied");
     running.stop();
 }

@@ -45,7 +45,7 @@ use crate::apache::mod_authz_core::REQUIRE;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
 use conf::value::{choice, subnet};
-use conf::{Arity, Diagnostic};
+use conf::{Arity, Diagnostic, Node};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
     View,
@@ -70,11 +70,10 @@ pub(crate) static ORDER: Directive<Limited> = in_file(Directive::new("Order", pa
     .help("Whether `Allow` or `Deny` counts last, and the default for other clients.");
 
 /// `Allow from WHO …`
-pub(crate) static ALLOW: Directive<Limited> =
-    in_file(Directive::new("Allow", |args, loading| Ok(limited(loading, Line::Allow(parse_who(args)?)))))
-        .args(Arity::AtLeast(2))
-        .slot("htaccess order")
-        .help("Allows all, addresses, networks, or requests with a variable of the environment.");
+pub(crate) static ALLOW: Directive<Limited> = in_file(Directive::new("Allow", parse_allow))
+    .args(Arity::AtLeast(2))
+    .slot("htaccess order")
+    .help("Allows all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Deny from WHO …`
 pub(crate) static DENY: Directive<Limited> =
@@ -132,6 +131,20 @@ fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
 fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<Satisfying, Diagnostic> {
     let is_any = args.value(0, |word| choice(word, &[("all", false), ("any", true)]))?;
     Ok((loading.methods.clone(), is_any))
+}
+
+/// Apache takes `*` for the name of a host, which no client has. `Deny` with it is an error: it was meant to deny all.
+fn parse_allow(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagnostic> {
+    let Some(star) = args.words().iter().skip(1).find(|word| word.is("*")) else {
+        return Ok(limited(loading, Line::Allow(parse_who(args)?)));
+    };
+    let message = "\"Allow from *\" lets no client in, as in Apache: \"*\" is not the name of a host";
+    let note = Diagnostic::warn(message).at(args.node.span).under(star.span);
+    loading.note(note.hint("to let all clients in, write \"Allow from all\""));
+    let others = args.words().iter().filter(|word| !word.is("*")).cloned().collect();
+    let node = Node { args: others, ..args.node.clone() };
+    let who = if node.args.len() > 1 { parse_who(&Args { node: &node, ..*args })? } else { Vec::new() };
+    Ok(limited(loading, Line::Allow(who)))
 }
 
 /// Names of hosts are not looked up; an unknown word is an error, so all requests are denied.

@@ -95,49 +95,53 @@ pub(crate) struct Age {
     seconds: i64,
 }
 
-/// `access plus 1 month 2 days`, or `A86400` and `M86400`.
+/// `access plus 1 month 2 days`, or `A86400` and `M86400`. As in Apache the first letter of a word counts.
 fn parse_age(args: &Args<'_>, words: &[Word]) -> Result<Age, Diagnostic> {
-    let texts: Vec<String> = words.iter().map(|word| word.to_string().to_ascii_lowercase()).collect();
+    let texts: Vec<String> = words.iter().map(Word::to_string).collect();
     let text = texts.join(" ");
     let bad = || args.error(&format!("has no time \"{text}\""));
-    let short = |modified, digits: &str| {
-        let seconds = digits.parse().map_err(|_| bad())?;
-        Ok(Age { modified, seconds })
-    };
-    if let Some(digits) = text.strip_prefix('a').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        return short(false, digits);
-    }
-    if let Some(digits) = text.strip_prefix('m').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        return short(true, digits);
+    if let Some(rest) = text.strip_prefix(['A', 'M']) {
+        // Also of "Access plus 1 day", Apache reads the number after the capital: none.
+        return Ok(Age { modified: text.starts_with('M'), seconds: leading_number(rest).ok_or_else(bad)? });
     }
     let mut parts = text.split_ascii_whitespace().peekable();
-    let modified = match parts.next() {
-        Some("access" | "now") => false,
-        Some("modification") => true,
+    let modified = match parts.next().map(first_letter) {
+        Some(b'a' | b'n') => false,
+        Some(b'm') => true,
         _ => return Err(bad()),
     };
-    parts.next_if_eq(&"plus");
+    parts.next_if(|word| first_letter(word) == b'p');
     let mut seconds: i64 = 0;
-    while let Some(count) = parts.next() {
-        let count: i64 = count.parse().map_err(|_| bad())?;
+    while let Some(word) = parts.next() {
+        let count = leading_number(word).filter(|_| first_letter(word).is_ascii_digit()).ok_or_else(bad)?;
         let unit = parts.next().and_then(unit).ok_or_else(bad)?;
         seconds = count.checked_mul(unit).and_then(|part| seconds.checked_add(part)).ok_or_else(bad)?;
     }
     Ok(Age { modified, seconds })
 }
 
+fn first_letter(word: &str) -> u8 {
+    word.as_bytes().first().map_or(0, u8::to_ascii_lowercase)
+}
+
+/// The number at the start of a text, 0 if there is none; nothing if it is too large.
+fn leading_number(text: &str) -> Option<i64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = &text[..end];
+    if digits.is_empty() { Some(0) } else { digits.parse().ok() }
+}
+
+/// A unit of time. As in Apache only its first letters count.
 fn unit(name: &str) -> Option<i64> {
     const DAY: i64 = 24 * 60 * 60;
-    match name.strip_suffix('s').unwrap_or(name) {
-        "year" => Some(365 * DAY),
-        "month" => Some(30 * DAY),
-        "week" => Some(7 * DAY),
-        "day" => Some(DAY),
-        "hour" => Some(60 * 60),
-        "minute" | "min" => Some(60),
-        "second" | "sec" => Some(1),
+    match name.to_ascii_lowercase().as_bytes() {
+        [b'y', ..] => Some(365 * DAY),
+        [b'm', b'o', ..] => Some(30 * DAY),
+        [b'w', ..] => Some(7 * DAY),
+        [b'd', ..] => Some(DAY),
+        [b'h', ..] => Some(60 * 60),
+        [b'm', b'i', ..] => Some(60),
+        [b's', ..] => Some(1),
         _ => None,
     }
 }
@@ -170,7 +174,8 @@ impl Filter for Expires {
             (true, Some(modified)) => modified,
             (true, None) => return body,
         };
-        let expires = from.saturating_add(age.seconds);
+        // As in Apache nothing expired before now.
+        let expires = from.saturating_add(age.seconds).max(now);
         let fields = &mut exchange.response.fields;
         let left = expires.saturating_sub(now);
         let Some(present) = fields.get("cache-control") else {
@@ -210,5 +215,9 @@ mod tests {
         assert_eq!(unit("months"), Some(2_592_000));
         assert_eq!(unit("year"), Some(31_536_000));
         assert_eq!(unit("fortnight"), None);
+        assert_eq!(
+            ["yr", "year?", "mo", "min", "m", ""].map(unit),
+            [Some(31_536_000), Some(31_536_000), Some(2_592_000), Some(60), None, None]
+        );
     }
 }

@@ -35,9 +35,10 @@
 //! a
 //! ```
 
+use crate::apache::apache_core::sections;
 use crate::shared::apache::{pattern, wrong};
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{Args, Directive, Loading, Module};
+use contract::{Args, Counted, Directive, Loading, Module};
 use std::cmp::Ordering;
 
 /// Sections by Apache's version.
@@ -45,17 +46,20 @@ pub static MODULE: Module =
     Module { name: "mod_version", directives: &[&IF_VERSION], variables: &[], compile: None };
 
 /// `<IfVersion [[!]OPERATOR] VERSION>`
-pub(crate) static IF_VERSION: Directive<bool> =
-    Directive::new("IfVersion", parse).within(Contexts::HTACCESS).splices(Arity::Range(1, 2)).repeats().help(
-        "A section that counts for a version of Apache, which is the one whose behaviour is followed here.",
-    );
+pub(crate) static IF_VERSION: Directive<Counted> = Directive::new("IfVersion", |args, loading| {
+    Ok(sections::counted(holds(args, loading)?))
+})
+.within(Contexts::HTACCESS)
+.splices(Arity::Range(1, 2))
+.repeats()
+.help("A section that counts for a version of Apache, which is the one whose behaviour is followed here.");
 
 /// Apache's version, and the same as text.
 const VERSION: [u32; 3] = [2, 4, 71];
-const TEXT: &[u8] = b"2.4.71";
+pub(crate) const TEXT: &str = "2.4.71";
 
 /// Whether a section counts: `[[!]OPERATOR] VERSION`.
-fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
+fn holds(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
     use Ordering::{Equal, Greater, Less};
     let (operator, word) = match args.words() {
         [version] => (&b"="[..], version),
@@ -81,7 +85,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
 }
 
 fn matches(args: &Args<'_>, loading: &mut Loading, text: &[u8]) -> Result<bool, Diagnostic> {
-    Ok(pattern(args, loading, args.word(args.words().len() - 1)?, text, false)?.is_match(TEXT))
+    Ok(pattern(args, loading, args.word(args.words().len() - 1)?, text, false)?.is_match(TEXT.as_bytes()))
 }
 
 /// `MAJOR[.MINOR[.PATCH]]`; what is missing is zero.

@@ -1,6 +1,6 @@
 //! What requests may have: `LimitRequestBody` and `AcceptPathInfo`.
 
-use crate::gateway::{fastcgi, proxy};
+use crate::apache::mod_mime::has_program;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, last, methods, variables, wrong};
 use conf::{Arity, Diagnostic};
@@ -43,7 +43,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
         *whole = Some(whole.map_or(limit, |whole| whole.min(limit)));
         builder.handle(Phase::Preaccess, Limit { limit });
     }
-    let has_program = view.get(&fastcgi::FASTCGI_PASS).is_some() || view.get(&proxy::PROXY_PASS).is_some();
+    let has_program = has_program(view);
     match last(view, &ACCEPT_PATH_INFO).flatten() {
         Some(is_accepted) if !is_accepted || !has_program => {
             builder.handle(Phase::Precontent, PathInfo { is_accepted });

@@ -4,7 +4,7 @@ use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{glob, in_file, pattern, variables, wrong};
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
-use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, Spent};
+use contract::{Args, Budget, Counted, Directive, Exchange, Loading, Methods, Selection, Spent};
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
@@ -75,28 +75,28 @@ pub(crate) const METHODS: [&str; 27] = [
 ];
 
 /// `<IfModule [!]MODULE>`
-pub(crate) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_if_module)
+pub(crate) static IF_MODULE: Directive<Counted> = Directive::new("IfModule", parse_if_module)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if Fulmar supports this module of Apache.");
 
 /// `<IfDefine [!]NAME>`
-pub(crate) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_if_define)
+pub(crate) static IF_DEFINE: Directive<Counted> = Directive::new("IfDefine", parse_if_define)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section for a defined name; no name is defined.");
 
 /// `<IfFile [!]PATH>`
-pub(crate) static IF_FILE: Directive<bool> = Directive::new("IfFile", parse_if_file)
+pub(crate) static IF_FILE: Directive<Counted> = Directive::new("IfFile", parse_if_file)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if there is a file or a directory at a path, which must be below the root.");
 
 /// `<IfDirective [!]NAME>`
-pub(crate) static IF_DIRECTIVE: Directive<bool> =
+pub(crate) static IF_DIRECTIVE: Directive<Counted> =
     Directive::new("IfDirective", |args, _| parse_if(args, "directive", of_directive))
         .within(Contexts::HTACCESS)
         .splices(Arity::Exactly(1))
@@ -104,7 +104,7 @@ pub(crate) static IF_DIRECTIVE: Directive<bool> =
         .help("A section that counts if Fulmar supports this directive of Apache.");
 
 /// `<IfSection [!]NAME>`
-pub(crate) static IF_SECTION: Directive<bool> =
+pub(crate) static IF_SECTION: Directive<Counted> =
     Directive::new("IfSection", |args, _| parse_if(args, "section", of_section))
         .within(Contexts::HTACCESS)
         .splices(Arity::Exactly(1))
@@ -124,7 +124,7 @@ pub(crate) static FILES_MATCH: Directive<Selection> = section(
 .help("A section for files whose names match a regular expression.");
 
 /// `<Limit METHOD …>`
-pub(crate) static LIMIT: Directive<bool> =
+pub(crate) static LIMIT: Directive<Counted> =
     Directive::new("Limit", |args, loading| by_method(args, loading, false))
         .within(Contexts::HTACCESS)
         .splices(Arity::AtLeast(1))
@@ -132,7 +132,7 @@ pub(crate) static LIMIT: Directive<bool> =
         .help("A section whose rules about access count for these methods.");
 
 /// `<LimitExcept METHOD …>`
-pub(crate) static LIMIT_EXCEPT: Directive<bool> =
+pub(crate) static LIMIT_EXCEPT: Directive<Counted> =
     Directive::new("LimitExcept", |args, loading| by_method(args, loading, true))
         .within(Contexts::HTACCESS)
         .splices(Arity::AtLeast(1))
@@ -166,52 +166,61 @@ enum Presence {
     NotBuilt,
     /// As in Apache, what is unknown counts as missing.
     Unknown,
+    /// A module for access of Apache 1.3, or the name of one without its ending: unknown to Apache, too.
+    Misnamed,
 }
 
-fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+/// All of a section, or nothing.
+pub(crate) fn counted(is_all: bool) -> Counted {
+    if is_all { Counted::All } else { Counted::Only(Vec::new()) }
+}
+
+fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<Counted, Diagnostic> {
     parse_if(args, "module", |name| presence(name).0)
 }
 
 /// Reads a section that counts if a thing is there: a module, a directive or a section.
-fn parse_if(args: &Args<'_>, thing: &str, presence: impl Fn(&str) -> Presence) -> Result<bool, Diagnostic> {
+fn parse_if(
+    args: &Args<'_>,
+    thing: &str,
+    presence: impl Fn(&str) -> Presence,
+) -> Result<Counted, Diagnostic> {
     let text = args.word(0)?.to_string();
     let negated = text.starts_with('!');
     let presence = presence(text.trim_start_matches('!'));
+    let inner = args.node.children();
     match (&presence, negated) {
         (Presence::NotBuilt, false) => {
             let why = format!("and that {thing} is not supported");
-            refuse_restricted(args, &text, restriction(args.node.children()), &why)?;
+            skip(args, &text, restriction(inner), &why)
         }
         // Rewriting for other servers, such as LiteSpeed, is common and harmless.
         (Presence::Unknown, false) => {
-            let access = restriction(args.node.children()).filter(|node| !is(node, "rewriterule"));
-            let why = format!("and neither Fulmar nor Apache has that {thing}");
-            refuse_restricted(args, &text, access, &why)?;
+            let access = restriction(inner).filter(|node| !is(node, "rewriterule"));
+            skip(args, &text, access, &format!("and neither Fulmar nor Apache has that {thing}"))
         }
+        (Presence::Misnamed, false) => Ok(Counted::Only(access_rules(inner))),
         (Presence::NotBuilt, true) => {
             refuse_granted(args, &text, &format!("without a {thing} that Apache has"))?;
+            Ok(Counted::All)
         }
-        (Presence::Built, _) | (Presence::Unknown, true) => {}
+        (Presence::Built, _) | (Presence::Unknown | Presence::Misnamed, true) => {
+            Ok(counted(matches!(presence, Presence::Built) != negated))
+        }
     }
-    Ok(matches!(presence, Presence::Built) != negated)
 }
 
-fn parse_if_define(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+fn parse_if_define(args: &Args<'_>, _: &mut Loading) -> Result<Counted, Diagnostic> {
+    const WHY: &str = "and Fulmar cannot know whether Apache would define that name";
     let text = args.word(0)?.to_string();
-    let negated = text.starts_with('!');
-    match negated {
-        true => refuse_granted(args, &text, "and Fulmar cannot know whether Apache would define that name")?,
-        false => refuse_restricted(
-            args,
-            &text,
-            restriction(args.node.children()),
-            "and Fulmar cannot know whether Apache would define that name",
-        )?,
+    if !text.starts_with('!') {
+        return skip(args, &text, restriction(args.node.children()), WHY);
     }
-    Ok(negated)
+    refuse_granted(args, &text, WHY)?;
+    Ok(Counted::All)
 }
 
-fn parse_if_file(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
+fn parse_if_file(args: &Args<'_>, loading: &mut Loading) -> Result<Counted, Diagnostic> {
     let word = args.word(0)?;
     let (negated, path) = match word.text.strip_prefix(b"!") {
         Some(path) => (true, path),
@@ -225,11 +234,13 @@ fn parse_if_file(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnos
     let is_there = loading.look.as_ref().and_then(|look| look(&path));
     let (text, why) = (word.to_string(), "and Fulmar looks only at files below the root");
     match (is_there, negated) {
-        (Some(is_there), negated) => return Ok(is_there != negated),
-        (None, false) => refuse_restricted(args, &text, restriction(args.node.children()), why)?,
-        (None, true) => refuse_granted(args, &text, why)?,
+        (Some(is_there), negated) => Ok(counted(is_there != negated)),
+        (None, false) => skip(args, &text, restriction(args.node.children()), why),
+        (None, true) => {
+            refuse_granted(args, &text, why)?;
+            Ok(Counted::All)
+        }
     }
-    Ok(negated)
 }
 
 /// The module of `[!]mod_rewrite.c` or `[!]rewrite_module`, and whether its absence is asked for.
@@ -239,10 +250,18 @@ fn presence(text: &str) -> (Presence, bool) {
     let short = short.or_else(|| name.strip_suffix("_module")).or_else(|| name.strip_suffix(".c"));
     let presence = match short {
         Some(name) if MODULES.contains(&name) => Presence::Built,
+        // Apache 1.3 and 2.0 had it, for what mod_access_compat does now.
+        Some("access") => Presence::Misnamed,
         Some(name) if conf::apache::is_module(name) || name.starts_with("auth") => Presence::NotBuilt,
+        None if is_misnamed(name) => Presence::Misnamed,
         _ => Presence::Unknown,
     };
     (presence, text.starts_with('!'))
+}
+
+/// Whether a text is the name of a module for access without its ending, which no module of Apache has.
+fn is_misnamed(text: &str) -> bool {
+    text.strip_prefix("mod_").is_some_and(|name| name.starts_with("access") || name.starts_with("auth"))
 }
 
 fn of_directive(name: &str) -> Presence {
@@ -292,14 +311,10 @@ fn grant(nodes: &[Node]) -> Option<&Node> {
     })
 }
 
-/// A section that would be skipped must not restrict access: the directory is closed instead.
-fn refuse_restricted(
-    args: &Args<'_>,
-    condition: &str,
-    rule: Option<&Node>,
-    why: &str,
-) -> Result<(), Diagnostic> {
-    let Some(rule) = rule else { return Ok(()) };
+/// A section that would be skipped must not restrict access: the directory is closed instead. Of PHP it may say that
+/// programs do not run.
+fn skip(args: &Args<'_>, condition: &str, rule: Option<&Node>, why: &str) -> Result<Counted, Diagnostic> {
+    let Some(rule) = rule else { return Ok(Counted::Only(engine_lines(args.node.children()))) };
     let (section, rule, line) = (&args.node.name, &rule.name, rule.span.line);
     let message = format!(
         "\"<{section} {condition}>\" restricts access (\"{rule}\" in line {line}), {why}: access is denied"
@@ -307,12 +322,63 @@ fn refuse_restricted(
     Err(Diagnostic::emerg(message).at(args.node.span).hint("write the rule outside of the section"))
 }
 
+/// The lines that switch PHP off or on for the whole level, as `php_flag`. They count also where the section for PHP's
+/// module is skipped: what Apache would not run there, PHP-FPM must not run.
+fn engine_lines(nodes: &[Node]) -> Vec<Node> {
+    let mut lines = Vec::new();
+    for node in nodes {
+        match &node.block {
+            Some(inner) if is_spliced(node) && !is_skipped(node) => lines.extend(engine_lines(inner)),
+            None if is_engine(node) => {
+                let name = Word::new("php_flag", node.name.span);
+                lines.push(Node { name, ..node.clone() });
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// Whether a directive says whether PHP runs.
+fn is_engine(node: &Node) -> bool {
+    let names = ["php_flag", "php_value", "php_admin_flag", "php_admin_value"];
+    names.iter().any(|name| is(node, name)) && says(node, 0, "engine")
+}
+
+/// Whether a section stands for what is in it.
+fn is_spliced(section: &Node) -> bool {
+    let names = ["ifmodule", "ifdefine", "iffile", "ifdirective", "ifsection"];
+    names.iter().any(|name| is(section, name))
+}
+
+/// The access rules of a section that restricts access. They count although Apache skips the section: mostly they say
+/// again what another section says.
+fn access_rules(nodes: &[Node]) -> Vec<Node> {
+    const NAMES: [&str; 5] = ["order", "allow", "deny", "satisfy", "require"];
+    if restriction(nodes).is_none() {
+        return Vec::new();
+    }
+    let is_rule = |node: &&Node| {
+        NAMES.iter().any(|name| is(node, name)) || restriction(std::slice::from_ref(node)).is_some()
+    };
+    nodes.iter().filter(is_rule).cloned().collect()
+}
+
 /// The first directive that restricts access, in sections, too.
 fn restriction(nodes: &[Node]) -> Option<&Node> {
+    restriction_within(nodes, false)
+}
+
+/// As [`restriction`]; within a section for some requests, [`engine_lines`] do not count.
+fn restriction_within(nodes: &[Node], is_for_some: bool) -> Option<&Node> {
     let is_open = nodes.iter().any(|node| is(node, "allow") && says(node, 1, "all"));
     nodes.iter().find_map(|node| match &node.block {
         Some(_) if is(node, "requirenone") => Some(node),
-        Some(inner) if !is_skipped(node) => restriction(inner),
+        Some(inner) if !is_skipped(node) => restriction_within(inner, is_for_some || !is_spliced(node)),
+        None if is_engine(node) => {
+            // PHP that is switched off would run.
+            (is_for_some && !says(node, 1, "on") && !says(node, 1, "1")).then_some(node)
+        }
         None if restricts(node, is_open) => Some(node),
         _ => None,
     })
@@ -334,10 +400,6 @@ fn restricts(node: &Node, is_open: bool) -> bool {
         "order" => !is_open && !says(node, 0, "deny,allow"),
         "redirect" | "redirectmatch" => {
             says(node, 0, "gone") || node.args.first().is_some_and(|word| is_error(&word.to_string()))
-        }
-        // PHP that is switched off would run.
-        "php_flag" | "php_admin_flag" => {
-            says(node, 0, "engine") && !says(node, 1, "on") && !says(node, 1, "1")
         }
         "rewriterule" => {
             let flags =
@@ -412,7 +474,7 @@ fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Sel
 }
 
 /// The rules inside belong to the level around the section, as in Apache: they add to those that count for all methods.
-fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<bool, Diagnostic> {
+fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<Counted, Diagnostic> {
     if loading.methods.is_some() {
         return Err(args.error("cannot stand in another section for methods"));
     }
@@ -424,7 +486,7 @@ fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<boo
     let name = |word: &Word| if word.is("HEAD") { Box::from(&b"GET"[..]) } else { word.text.clone() };
     let names = args.words().iter().map(name).collect();
     loading.methods = Some(Arc::new(Methods { names, except }));
-    Ok(true)
+    Ok(Counted::All)
 }
 
 fn selection(

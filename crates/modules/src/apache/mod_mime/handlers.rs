@@ -1,6 +1,7 @@
 //! The handlers of files.
 
 use super::{Kind, Line, SET_HANDLER, lines, of_path, said};
+use crate::gateway::{fastcgi, proxy, scgi, uwsgi};
 use crate::shared::apache::{last, variables};
 use contract::{Budget, Exchange, Handler, Step, View};
 use http::Status;
@@ -93,6 +94,14 @@ impl Handler for Handlers {
         exchange.log(Level::Error, "access forbidden: the handler of the file is not that of its location");
         Step::Finish(Status::FORBIDDEN)
     }
+}
+
+/// Whether a level passes requests to a program or another server.
+pub(crate) fn has_program(view: &View<'_>) -> bool {
+    view.get(&fastcgi::FASTCGI_PASS).is_some()
+        || view.get(&proxy::PROXY_PASS).is_some()
+        || view.get(&uwsgi::UWSGI_PASS).is_some()
+        || view.get(&scgi::SCGI_PASS).is_some()
 }
 
 /// Whether the request's file does not exist.

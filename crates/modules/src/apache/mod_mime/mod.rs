@@ -34,7 +34,6 @@ mod handlers;
 use crate::apache::apache_core::content::Unforced;
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_filter;
-use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::{in_all_files, in_file, last, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
@@ -44,7 +43,7 @@ use std::sync::Arc;
 
 use filters::{Described, Languages, Typed};
 use handlers::Handlers;
-pub(crate) use handlers::{Chosen, Parsed};
+pub(crate) use handlers::{Chosen, Parsed, has_program};
 
 /// What files with an extension are.
 pub static MODULE: Module = Module {
@@ -230,9 +229,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let set = last(view, &SET_HANDLER);
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
     if set.is_some() || !lines.is_empty() {
-        let has_program =
-            view.get(&fastcgi::FASTCGI_PASS).is_some() || view.get(&proxy::PROXY_PASS).is_some();
-        builder.handle(Phase::Precontent, Handlers { chosen: Chosen { lines, set }, has_program });
+        let (chosen, has_program) = (Chosen { lines, set }, has_program(view));
+        builder.handle(Phase::Precontent, Handlers { chosen, has_program });
     }
     Ok(())
 }

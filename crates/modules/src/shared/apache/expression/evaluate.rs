@@ -188,7 +188,7 @@ impl<'e> Evaluation<'e> {
             Function::Md5 => hex::text(&Md5::digest(argument)).into_bytes(),
             Function::Sha1 => hex::text(&Sha1::digest(argument)).into_bytes(),
             Function::PageVariable => ssi::apache_variable(exchange, argument).unwrap_or_default(),
-            Function::Note => Vec::new(),
+            Function::Note | Function::OwnEnvironment => Vec::new(),
         }
     }
 }

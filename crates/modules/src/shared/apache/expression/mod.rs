@@ -104,6 +104,8 @@ enum Function {
     PageVariable,
     /// What modules of Apache note about a request: nothing here.
     Note,
+    /// The server's own environment, which files do not see.
+    OwnEnvironment,
 }
 
 /// The variable with the name of the user.

@@ -310,7 +310,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    fn function(&self, name: &[u8]) -> Result<Function, Diagnostic> {
+    fn function(&mut self, name: &[u8]) -> Result<Function, Diagnostic> {
         Ok(match name.to_ascii_lowercase().as_slice() {
             b"http" | b"req" | b"req_novary" => Function::RequestField,
             b"resp" => Function::ResponseField,
@@ -324,6 +324,11 @@ impl<'p> Parser<'p> {
             b"md5" => Function::Md5,
             b"sha1" => Function::Sha1,
             b"note" => Function::Note,
+            b"osenv" if self.args.node.name.text.eq_ignore_ascii_case(b"SetEnvIfExpr") => {
+                let message = "\"osenv\" is empty: .htaccess files do not see the server's own environment";
+                self.loading.note(Diagnostic::warn(message).at(self.args.node.span));
+                Function::OwnEnvironment
+            }
             b"v" => Function::PageVariable,
             _ => {
                 let name = String::from_utf8_lossy(name);
