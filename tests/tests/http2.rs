@@ -7,6 +7,7 @@ mod faults;
 mod h2spec;
 mod idle;
 pub(crate) mod raw;
+mod small_frames;
 mod streams;
 mod upstreams;
 mod websockets;

@@ -136,6 +136,19 @@ fn a_server_that_floods_loses_its_connection() {
 }
 
 #[test]
+fn a_server_may_answer_in_small_pieces() {
+    let mut client = client();
+    client.ask(true);
+    let head = frame(kind::HEADERS, 4, 1, HEAD);
+    client.take(&[frame(kind::SETTINGS, 0, 0, &[]), head].concat()).unwrap();
+    for _ in 0..20_000 {
+        let piece = [frame(kind::DATA, 0, 1, b"abc"), frame(kind::DATA, 0, 1, b"")].concat();
+        client.take(&piece).expect("three bytes");
+        client.connection.widen(1, 0, 1000, &mut client.out);
+    }
+}
+
+#[test]
 fn a_server_has_a_window() {
     let head = frame(kind::HEADERS, 4, 1, HEAD);
     let events = answered(&[head, frame(kind::DATA, 0, 1, &[0; 1001])]).unwrap();

@@ -3,7 +3,7 @@
 use crate::frame::{FrameHead, PREFACE, kind};
 use crate::response::{ResponseOptions, write_response};
 use crate::testing::{Side, frame};
-use crate::{Code, Connection, Event, HeaderList, Limits, Priority};
+use crate::{Code, Connection, Content, Event, HeaderList, Limits, Priority};
 use http::{ResponseHead, Status};
 
 const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 6000, field_size: 4000 };
@@ -252,6 +252,73 @@ fn floods_end_the_connection() {
         });
         assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "{name}");
     }
+}
+
+/// Small frames that move content are no flood, however many there are.
+#[test]
+fn small_frames_that_move_content_pay_for_themselves() {
+    let data = |bytes: &[u8]| frame(kind::DATA, 0, 1, bytes);
+    let uploads = [
+        ("a byte at a time", data(b"x")),
+        ("three bytes at a time", data(b"123")),
+        ("lines and flushes", [data(b"{\"a\":1}"), data(b""), data(b"\n"), data(b"")].concat()),
+        ("padding", frame(kind::DATA, 8, 1, &[b"\x08hello".as_slice(), &[0; 8]].concat())),
+    ];
+    for (name, frames) in uploads {
+        let mut client = accepted();
+        client.take(&post(1)).unwrap();
+        for _ in 0..20_000 {
+            client.take(&frames).expect(name);
+            client.connection.widen(1, 0, 1000, &mut client.out);
+            client.out.clear();
+        }
+    }
+    // A client that opens both windows again after each piece.
+    let mut client = accepted();
+    client.take(&get(1)).unwrap();
+    for piece in [&[b'x'; 1460][..], &[b'x'; 100], b"x"].iter().cycle().take(20_000) {
+        let content = Content { bytes: piece, ends: false, frame: 8192 };
+        assert_eq!(client.connection.data(1, content, &mut client.out), piece.len());
+        client.out.clear();
+        let increment = u32::try_from(piece.len()).unwrap().to_be_bytes();
+        let update = |stream| frame(kind::WINDOW_UPDATE, 0, stream, &increment);
+        client.take(&[update(0), update(1)].concat()).expect("an update of a window");
+    }
+}
+
+#[test]
+fn content_pays_for_a_bounded_number_of_useless_frames() {
+    let mut client = accepted();
+    client.take(&post(1)).unwrap();
+    let mut ended = None;
+    for _ in 0..5000 {
+        let round = [frame(kind::DATA, 0, 1, b"x"), frame(kind::DATA, 0, 1, b"").repeat(10)].concat();
+        ended = ended.or(client.take(&round).err());
+        client.connection.widen(1, 0, 1000, &mut client.out);
+    }
+    assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "empty DATA frames");
+    // Content pays for no stream that is cancelled.
+    let mut client = accepted();
+    client.take(&post(1)).unwrap();
+    let ended = (1..5000).find_map(|at| {
+        let id = 2 * at + 1;
+        let cancelled = [get(id), frame(kind::RST_STREAM, 0, id, &[0, 0, 0, 8])].concat();
+        let result = client.take(&[frame(kind::DATA, 0, 1, &[b'x'; 500]), cancelled].concat());
+        client.connection.widen(1, 0, 1000, &mut client.out);
+        client.connection.release(id, Code::CANCEL, &mut client.out);
+        result.err()
+    });
+    assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "cancelled streams");
+    // Updates of windows that were paid for and not sent are not kept without bound.
+    let mut client = accepted();
+    client.take(&get(1)).unwrap();
+    client.take(&frame(kind::WINDOW_UPDATE, 0, 1, &(1u32 << 30).to_be_bytes())).unwrap();
+    client.take(&frame(kind::WINDOW_UPDATE, 0, 0, &(1u32 << 30).to_be_bytes())).unwrap();
+    let content = Content { bytes: &vec![b'x'; 5 << 20], ends: false, frame: 16_384 };
+    client.connection.data(1, content, &mut client.out);
+    let updates = frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]).repeat(10_000);
+    let ended = (0..100).find_map(|_| client.take(&updates).err());
+    assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "updates of windows");
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::{Connection, Event, OpenBlock, Role, Stage, WINDOW_LOW};
 use crate::budget::{
-    CANCELLED_STREAM, CHEAP_FRAME, CONTINUATION_FRAME, EARNED_BY_CONTENT, EMPTY_DATA, REFUSED_STREAM,
-    SETTINGS_FRAME, TINY_DATA,
+    CANCELLED_STREAM, CHEAP_FRAME, CONTINUATION_FRAME, EARNED_BY_CONTENT, REFUSED_STREAM, SETTINGS_FRAME,
 };
 use crate::frame::{
     FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, number, write_frame, write_reset,
@@ -99,12 +98,9 @@ impl Connection {
         }
         let (skipped, content) = frame.unpadded("client sent padded DATA frame with incorrect length")?;
         let ends = head.has(flag::END_STREAM);
-        if content.is_empty() && !ends {
-            self.budget.spend(EMPTY_DATA)?;
-        } else if content.len() < TINY_DATA && !ends {
-            self.budget.spend(CHEAP_FRAME)?;
-        } else if self.role == Role::Client {
-            self.budget.earn(EARNED_BY_CONTENT);
+        let is_padded = head.has(flag::PADDED);
+        if !ends {
+            self.budget.spend_for_data(content.len(), is_padded)?;
         }
         let length = u32::try_from(head.length).unwrap_or(u32::MAX);
         self.receive_window = self
@@ -146,6 +142,10 @@ impl Connection {
                 self.discard(head.stream, code, out);
             }
             return Ok(None);
+        }
+        self.budget.earn_by_receiving(content.len(), is_padded);
+        if self.role == Role::Client && !content.is_empty() {
+            self.budget.earn(EARNED_BY_CONTENT);
         }
         let start = HEAD_LENGTH + skipped;
         let bytes = start..start + content.len();
@@ -443,7 +443,7 @@ impl Connection {
             (Some(increment), 4) => i64::from(increment & MAX),
             _ => return Err(Failure::size("client sent WINDOW_UPDATE frame with incorrect length")),
         };
-        self.budget.spend(CHEAP_FRAME)?;
+        self.budget.spend_for_update()?;
         if head.stream == 0 {
             if increment == 0 {
                 return Err(Failure::protocol("client sent WINDOW_UPDATE frame with incorrect increment 0"));

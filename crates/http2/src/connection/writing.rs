@@ -1,10 +1,10 @@
 //! Writing frames.
 
 use super::{Connection, Role};
-use crate::Code;
-use crate::budget::{EARNED_BY_ANSWER, EARNED_BY_DATA};
+use crate::budget::{EARNED_BY_ANSWER, REFUSED_STREAM};
 use crate::frame::{FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, write_reset, write_window_update};
 use crate::response::BlockWriter;
+use crate::{Code, Failure};
 
 /// Content to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ impl Connection {
             let flags = if ends && is_last { flag::END_STREAM } else { 0 };
             FrameHead { length: part.len(), kind: kind::DATA, flags, stream: id }.write(out);
             out.extend_from_slice(part);
-            self.budget.earn(EARNED_BY_DATA);
+            self.budget.earn_by_sending(part.len());
             if is_last {
                 break;
             }
@@ -111,6 +111,16 @@ impl Connection {
             self.budget.earn(EARNED_BY_ANSWER);
         }
         count
+    }
+
+    /// Refuses a request that was not acted on. The client may repeat it, as soon as it likes
+    /// (RFC 9113, section 8.7).
+    ///
+    /// # Errors
+    /// The client opens too many streams that are refused, so that the connection must end.
+    pub fn refuse(&mut self, id: u32, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.release(id, Code::REFUSED_STREAM, out);
+        self.budget.spend(REFUSED_STREAM)
     }
 
     /// Gives up a stream: it is over on our side. A client cancels it unless both sides have ended it. A server cancels it
