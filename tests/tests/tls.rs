@@ -6,6 +6,7 @@ mod client_status;
 mod conversations;
 mod early_data;
 mod grade;
+mod pem_files;
 mod stapling;
 mod ticket_keys;
 

@@ -6,6 +6,7 @@
 use crate::distinguished_name::common_names;
 use crate::extensions::Extensions;
 use crate::noted::Noting;
+use crate::pem::{Unreadable, sections};
 use crate::policy::Digest;
 use crate::x509::{Fields, certificates, element, key_bits};
 use crate::{Staple, encrypted_key};
@@ -38,9 +39,15 @@ pub enum LoadError {
     /// What is there is no certificate.
     #[error("the certificate is malformed")]
     BadCertificate,
+    /// The line with this number begins or ends a section of the certificate in a wrong way.
+    #[error("line {0}: a BEGIN or END line must stand alone, and each BEGIN needs its END")]
+    BadLine(usize),
     /// The text has no private key.
     #[error("no private key in PEM form is there")]
     NoKey,
+    /// The line with this number begins or ends a section before the end of the key in a wrong way.
+    #[error("line {0}: a BEGIN or END line must stand alone, and each BEGIN needs its END")]
+    BadKeyLine(usize),
     /// The key needs a password.
     #[error("the key is encrypted")]
     EncryptedKey,
@@ -57,7 +64,7 @@ pub enum LoadError {
 
 /// The common name of the issuer of the last certificate of a chain, which is PEM text.
 pub fn chain_issuer(text: &[u8]) -> Option<String> {
-    let chain = certificates(text)?;
+    let chain = certificates(text).ok()?;
     common_names(Fields::of(chain.last()?)?.issuer).next()
 }
 
@@ -73,7 +80,7 @@ impl LoadError {
 
     /// Whether the key's file is at fault, and not the certificate's.
     pub fn is_about_key(self) -> bool {
-        !matches!(self, LoadError::NoCertificate | LoadError::BadCertificate)
+        !matches!(self, LoadError::NoCertificate | LoadError::BadCertificate | LoadError::BadLine(_))
     }
 }
 
@@ -87,10 +94,14 @@ impl Pair {
         let lines = passwords.split(|&byte| byte == b'\n');
         let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let passwords: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
-        let chain = certificates(certificate).ok_or(LoadError::BadCertificate)?;
+        let chain = certificates(certificate).map_err(|error| match error {
+            Unreadable::Line(line) => LoadError::BadLine(line),
+            Unreadable::Content => LoadError::BadCertificate,
+        })?;
         let own = chain.first().ok_or(LoadError::NoCertificate)?;
         let info = Fields::of(own).ok_or(LoadError::BadCertificate)?.key_info;
         let public = key_bits(info).ok_or(LoadError::BadCertificate)?.to_vec();
+        let key = &first_key(key)?;
         let is_encrypted = key.windows(9).any(|part| part == b"ENCRYPTED");
         let key = match encrypted_key::open(key, &passwords) {
             Some(key) => Ok(key),
@@ -176,6 +187,20 @@ impl Pair {
     pub(crate) fn algorithm(&self) -> SignatureAlgorithm {
         self.certified.key.algorithm()
     }
+}
+
+/// The first private key of a PEM text, as a separate text. What follows the key is not read, as in nginx.
+fn first_key(text: &[u8]) -> Result<Vec<u8>, LoadError> {
+    for section in sections(text) {
+        let section = section.map_err(|error| match error {
+            Unreadable::Line(line) => LoadError::BadKeyLine(line),
+            Unreadable::Content => LoadError::BadKey,
+        })?;
+        if section.label.ends_with("PRIVATE KEY") {
+            return Ok(section.text(section.label));
+        }
+    }
+    Err(LoadError::NoKey)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod ocsp;
 mod offered;
 mod pair_cache;
 mod peer;
+mod pem;
 mod policy;
 mod revocation;
 mod rotation;

@@ -1,6 +1,7 @@
 //! Lists of revoked certificates (RFC 5280, section 5).
 
 use crate::extensions::Extension;
+use crate::pem::{Section, Unreadable, sections};
 use crate::x509::{element, seconds, split};
 use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::pem::PemObject;
@@ -33,10 +34,18 @@ struct Signed<'a> {
 }
 
 impl RevocationList {
-    /// Reads all lists of a PEM text; `None` if one is malformed or of a kind that is not known here: one with
+    /// Reads all lists of a PEM text. Fails if one is malformed or of a kind that is not known here: one with
     /// critical extensions, such as those of lists that are partial or indirect.
-    pub(crate) fn read(text: &[u8]) -> Option<Vec<RevocationList>> {
-        CertificateRevocationListDer::pem_slice_iter(text).map(|der| RevocationList::of(der.ok()?)).collect()
+    pub(crate) fn read(text: &[u8]) -> Result<Vec<RevocationList>, Unreadable> {
+        const LABEL: &str = "X509 CRL";
+        let read = |section: Section<'_>| {
+            RevocationList::of(CertificateRevocationListDer::from_pem_slice(&section.text(LABEL)).ok()?)
+        };
+        let sections = sections(text).filter(|section| match section {
+            Ok(section) => section.label == LABEL,
+            Err(_) => true,
+        });
+        sections.map(|section| read(section?).ok_or(Unreadable::Content)).collect()
     }
 
     fn of(der: CertificateRevocationListDer<'static>) -> Option<RevocationList> {

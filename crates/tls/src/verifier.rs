@@ -4,6 +4,7 @@ use crate::chain::{Basis, Purpose, Store};
 use crate::extensions::Extensions;
 use crate::noted::Noted;
 use crate::ocsp::{OcspQuestion, OcspScope};
+use crate::pem::Unreadable;
 use crate::policy::Digest;
 use crate::revocation::RevocationList;
 use crate::verdict::Verdict;
@@ -43,6 +44,9 @@ pub enum TrustError {
     /// A certificate is malformed.
     #[error("a certificate is malformed")]
     BadCertificate,
+    /// The line with this number begins or ends a section in a wrong way.
+    #[error("line {0}: a BEGIN or END line must stand alone, and each BEGIN needs its END")]
+    BadLine(usize),
     /// A certificate says what it is trusted for.
     #[error(
         "a certificate is trusted for certain purposes only (TRUSTED CERTIFICATE), which is not supported here"
@@ -70,7 +74,10 @@ impl Authorities {
     /// # Errors
     /// See [`TrustError`].
     pub fn from_pem(text: &[u8]) -> Result<Authorities, TrustError> {
-        let all = labelled_certificates(text).ok_or(TrustError::BadCertificate)?;
+        let all = labelled_certificates(text).map_err(|error| match error {
+            Unreadable::Line(line) => TrustError::BadLine(line),
+            Unreadable::Content => TrustError::BadCertificate,
+        })?;
         if all.iter().any(|(_, is_limited)| *is_limited) {
             return Err(TrustError::LimitedTrust);
         }
@@ -129,7 +136,10 @@ impl Trust {
             }
         }
         if let Some(text) = revoked {
-            store.revoked = RevocationList::read(text).ok_or(TrustError::BadRevoked)?;
+            store.revoked = RevocationList::read(text).map_err(|error| match error {
+                Unreadable::Line(line) => TrustError::BadLine(line),
+                Unreadable::Content => TrustError::BadRevoked,
+            })?;
             if store.revoked.is_empty() {
                 return Err(TrustError::NoRevoked);
             }

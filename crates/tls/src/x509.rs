@@ -1,6 +1,7 @@
 //! The few fields of certificates that are read here (RFC 5280, section 4.1).
 
 use crate::distinguished_name::common_names;
+use crate::pem::{Section, Unreadable, sections};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -96,31 +97,32 @@ fn is_host(name: &[u8], host: &[u8]) -> bool {
     has_two_labels && dot.is_some_and(|dot| host[dot..].eq_ignore_ascii_case(domain))
 }
 
-/// All certificates of a PEM text, also those that OpenSSL labels as trusted, without what it adds to them. `None` if one
-/// is malformed.
-pub(crate) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    Some(labelled_certificates(text)?.into_iter().map(|(certificate, _)| certificate).collect())
+/// All certificates of a PEM text, also those that OpenSSL labels as trusted, without what it adds to them.
+pub(crate) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unreadable> {
+    Ok(labelled_certificates(text)?.into_iter().map(|(certificate, _)| certificate).collect())
 }
 
 /// As `certificates`; tells of each one whether OpenSSL adds what it is trusted for, or is not.
-pub(crate) fn labelled_certificates(text: &[u8]) -> Option<Vec<(CertificateDer<'static>, bool)>> {
+pub(crate) fn labelled_certificates(text: &[u8]) -> Result<Vec<(CertificateDer<'static>, bool)>, Unreadable> {
     const ALIAS: u8 = 0x0c;
     const KEY_IDENTIFIER: u8 = 0x04;
-    const TRUSTED: &[u8] = b" TRUSTED CERTIFICATE-----";
-    let mut plain = Vec::with_capacity(text.len());
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        match line.windows(TRUSTED.len()).position(|part| part == TRUSTED) {
-            Some(at) => plain.extend([&line[..at], &line[at + b" TRUSTED".len()..]].concat()),
-            None => plain.extend_from_slice(line),
-        }
-    }
-    let first = |der: CertificateDer<'static>| {
+    const TRUSTED: &str = "TRUSTED CERTIFICATE";
+    const LABELS: [&str; 3] = ["CERTIFICATE", "X509 CERTIFICATE", TRUSTED];
+    let read = |section: Section<'_>| {
+        let der = CertificateDer::from_pem_slice(&section.text("CERTIFICATE")).ok()?;
         let (certificate, added) = split(&der)?;
+        if section.label != TRUSTED && !added.is_empty() {
+            return None;
+        }
         let start = if added.is_empty() { None } else { element(added)?.1.first() };
         let is_limited = start.is_some_and(|tag| ![ALIAS, KEY_IDENTIFIER].contains(tag));
         Some((CertificateDer::from(certificate.to_vec()), is_limited))
     };
-    CertificateDer::pem_slice_iter(&plain).map(|der| der.ok().and_then(first)).collect()
+    let sections = sections(text).filter(|section| match section {
+        Ok(section) => LABELS.contains(&section.label),
+        Err(_) => true,
+    });
+    sections.map(|section| read(section?).ok_or(Unreadable::Content)).collect()
 }
 
 /// The bit string of a SubjectPublicKeyInfo.
