@@ -19,6 +19,7 @@ mod configuration;
 mod framing;
 mod lifecycle;
 mod paths;
+mod pipes;
 mod proxy;
 mod ranges;
 mod resources;

@@ -5,8 +5,8 @@ use crate::object::disk_bytes;
 use crate::residents::{Cursor, KeysWithoutFile};
 use crate::writer::TEMPORARY;
 use crate::zone::Zone;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirEntry, File, ReadDir, read_dir, remove_file};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use std::fs::{DirEntry, ReadDir, read_dir, remove_file};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,7 +114,9 @@ impl Walk {
 
 /// Removes a temporary file whose writer is dead: no process locks it.
 fn remove_abandoned(entry: &DirEntry) {
-    let Ok(file) = File::open(entry.path()) else { return };
+    // The name may belong to something else by now.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = open(entry.path(), flags, Mode::empty()) else { return };
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
         // Another process may have removed it.
         let _ = remove_file(entry.path());

@@ -195,10 +195,11 @@ impl Zone {
         Ok(unlinkat(&*self.root()?, &*self.levels.path(key), AtFlags::empty())?)
     }
 
-    /// Opens a file below the root, which gets this mode if it is new. No link is followed.
+    /// Opens a file below the root, which gets this mode if it is new. No link is followed, and a pipe in the place of a file
+    /// is opened without waiting for its other end; it cannot be read at an offset, so it is never taken for an object.
     fn open_file(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {
         let root = self.root().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(&*root, path, flags, mode, resolve) {
             // An old kernel, or a sandbox that does not know the call.

@@ -4,10 +4,11 @@ use conf::Diagnostic;
 use contract::FileIdentity;
 use journal::clock::Time;
 use maxminddb::{PathElement, Reader};
+use rustix::fs::{Mode, OFlags, open};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -93,12 +94,18 @@ impl State {
     }
 }
 
-fn contents(path: &Path) -> std::io::Result<(FileIdentity, Vec<u8>)> {
-    let file = File::open(path)?;
-    let identity = FileIdentity::new(&file.metadata()?);
+fn contents(path: &Path) -> io::Result<(FileIdentity, Vec<u8>)> {
+    // A pipe must not hold the thread.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let identity = FileIdentity::new(&metadata);
     let mut bytes = Vec::with_capacity(usize::try_from(identity.size().min(FILE_BYTES_MAX)).unwrap_or(0));
     if file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)? as u64 > FILE_BYTES_MAX {
-        return Err(std::io::ErrorKind::FileTooLarge.into());
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok((identity, bytes))
 }
