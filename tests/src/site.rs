@@ -273,6 +273,15 @@ impl Running {
 
     /// The most memory that the server's worker ever had, in bytes.
     pub fn peak_bytes(&self) -> u64 {
+        self.memory_bytes("VmHWM:")
+    }
+
+    /// How much memory the server's worker has now, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS:")
+    }
+
+    fn memory_bytes(&self, name: &str) -> u64 {
         let mut workers = Vec::new();
         wait::until(PATIENCE, || {
             workers = Running::children(self.pid());
@@ -280,7 +289,7 @@ impl Running {
         });
         let worker = workers.first().expect("a worker");
         let status = std::fs::read_to_string(format!("/proc/{worker}/status")).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a number");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 

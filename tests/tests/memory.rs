@@ -1,7 +1,9 @@
 //! The memory that requests in progress may hold, and who is refused where it runs out.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
+use crate::http2::raw::{DATA, HEADERS, RESET, Raw, block, frame, get};
 use tests::binary::Server;
 use tests::client::Client;
 use tests::origin::{Origin, ok};
@@ -102,4 +104,124 @@ fn a_body_for_which_no_memory_is_left_is_cut() {
     drop(clients);
     assert!(wait::until(PATIENCE, || status(&running) == 200), "the memory is not given back");
     running.stop_alerted();
+}
+
+/// A server that passes all but `/ok` on to another one, which never answers.
+fn with_slow_upstream(request_memory: &str) -> (Running, TcpListener) {
+    // It takes connections, as far as the kernel does, and reads nothing.
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let running = Site::whole(&format!(
+        "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info;
+        request_memory {request_memory};
+        events {{ worker_connections 10000; }}
+        http {{
+            access_log off;
+            server {{
+                listen 127.0.0.1:%%PORT%%; http2 on;
+                location / {{ proxy_pass http://{}; }}
+                location /ok {{ return 200 ok; }}
+            }}
+        }}",
+        upstream.local_addr().unwrap()
+    ))
+    .start(Server::Fulmar);
+    (running, upstream)
+}
+
+/// How long the field is that stands once on the wire, and how often each head refers to it.
+const FIELD: usize = 3000;
+const REFERENCES: usize = 9;
+
+/// How many streams a connection has, of those that the server allows.
+const STREAMS: u32 = 127;
+
+/// Opens streams whose heads have a long field nine times each: the first one puts it into the table.
+fn amplify(client: &mut Raw) {
+    // A length of 3000 after a prefix of 7 bits: 127 and 2873 in groups of 7 bits.
+    let entry = [&[0x40, 1, b'a', 0x7f, 0xb9, 0x16][..], &[b'x'; FIELD]].concat();
+    let references = [0xbe; REFERENCES];
+    let mut frames = frame(HEADERS, 5, 1, &[&block("GET", "/slow")[..], &entry, &references[1..]].concat());
+    let head = [&block("GET", "/slow")[..], &references].concat();
+    (1..STREAMS).for_each(|index| frames.extend(frame(HEADERS, 5, 2 * index + 1, &head)));
+    client.send(&frames);
+}
+
+#[test]
+fn short_references_to_long_fields_do_not_exhaust_memory() {
+    const CONNECTIONS: usize = 24;
+    let (running, _upstream) = with_slow_upstream("64m");
+    let before = running.resident_bytes();
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut client = Raw::connect(running.address(), 1 << 20);
+        amplify(&mut client);
+        client.ping();
+        clients.push(client);
+    }
+    let grown = running.resident_bytes().saturating_sub(before);
+    assert!(grown < 100 << 20, "{grown} bytes more after {CONNECTIONS} connections");
+    drop(clients);
+    // What was freed goes back to the system.
+    let left = || running.resident_bytes().saturating_sub(before);
+    assert!(wait::until(PATIENCE, || left() < grown / 2), "{} of {grown} bytes are kept", left());
+    let mut client = Raw::connect(running.address(), 1 << 20);
+    client.send(&get(1, "/ok"));
+    client.find(|frame| frame.kind == DATA && frame.payload == b"ok");
+    drop(client);
+    running.stop_alerted();
+}
+
+#[test]
+fn heads_of_requests_that_wait_are_counted() {
+    let (running, _upstream) = with_slow_upstream("4m");
+    let ok = || {
+        let mut client = Client::connect(running.address());
+        client.send(b"GET /ok HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.response("GET").expect("an answer").status
+    };
+    assert_eq!(ok(), 200);
+    // Requests in both versions of HTTP, with long heads that wait for an upstream.
+    let mut clients = Vec::new();
+    while clients.len() < 10 && ok() == 200 {
+        let mut client = Raw::connect(running.address(), 1 << 20);
+        amplify(&mut client);
+        client.ping();
+        clients.push(client);
+    }
+    assert_eq!(ok(), 503, "{} connections hold nothing", clients.len());
+    running.wait_for_log("error.log", "new requests are refused");
+    drop(clients);
+    assert!(wait::until(PATIENCE, || ok() == 200), "the memory is not given back");
+    let head =
+        format!("GET /slow HTTP/1.1\r\nHost: a\r\n{}\r\n", format!("A: {}\r\n", "x".repeat(FIELD)).repeat(8));
+    let mut clients = Vec::new();
+    while clients.len() < 300 && ok() == 200 {
+        let mut client = Client::connect(running.address());
+        client.send(head.as_bytes());
+        clients.push(client);
+    }
+    assert_eq!(ok(), 503, "{} requests hold nothing", clients.len());
+    drop(clients);
+    running.stop_alerted();
+}
+
+#[test]
+fn heads_of_one_connection_are_limited_together() {
+    let (running, _upstream) = with_slow_upstream("off");
+    let mut client = Raw::connect(running.address(), 1 << 20);
+    amplify(&mut client);
+    let refused = client.ping().iter().filter(|frame| frame.kind == RESET && frame.number(0) == 7).count();
+    let size = FIELD * REFERENCES;
+    let accepted = STREAMS as usize - refused;
+    assert!(
+        (accepted - 1) * size < 1 << 20 && accepted * size > (1 << 20) - 2 * size,
+        "{refused} are refused"
+    );
+    running.wait_for_log("error.log", "client sent too long headers in concurrent streams");
+    // A small one has room.
+    client.send(&get(2 * STREAMS + 1, "/ok"));
+    client.find(|frame| frame.kind == DATA && frame.payload == b"ok");
+    drop(client);
+    running.stop();
 }

@@ -463,6 +463,13 @@ impl Fields {
         }
     }
 
+    /// How much memory the list has, in bytes.
+    pub fn memory(&self) -> usize {
+        let Before { arena, spans, .. } = &self.before;
+        let spans = self.spans.capacity() + spans.capacity();
+        self.arena.capacity() + arena.capacity() + spans * size_of::<Span>()
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.spans.len()

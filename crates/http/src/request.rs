@@ -77,6 +77,11 @@ impl RequestHead {
         self.ignored.push(b'\n');
     }
 
+    /// How much memory the head has, in bytes.
+    pub fn memory(&self) -> usize {
+        self.line.capacity() + self.ignored.capacity() + self.fields.memory()
+    }
+
     /// The lines of fields that were left out.
     pub fn ignored(&self) -> impl Iterator<Item = &[u8]> {
         self.ignored.split(|&byte| byte == b'\n').filter(|line| !line.is_empty())

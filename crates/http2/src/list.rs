@@ -61,6 +61,11 @@ impl HeaderList {
         self.size > self.size_max.saturating_mul(times)
     }
 
+    /// The length of all names and values, in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.fields.len()

@@ -14,6 +14,7 @@ pub mod address;
 pub mod append;
 pub mod bind;
 pub mod bound;
+mod cgroup;
 pub mod channel;
 pub mod control;
 pub mod datagram;

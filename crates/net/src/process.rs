@@ -92,11 +92,14 @@ pub fn release_memory() {
     }
 }
 
-/// How much memory the machine has, in bytes.
+/// How much memory this process and its like may use together, in bytes: what the machine has, or the limit of the
+/// container.
 pub fn machine_memory() -> Option<usize> {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit.max(1));
-    usize::try_from(info.totalram.checked_mul(unit)?).ok()
+    let total = info.totalram.checked_mul(unit)?;
+    let limit = crate::cgroup::memory_limit().unwrap_or(total);
+    Some(usize::try_from(total.min(limit)).unwrap_or(usize::MAX))
 }
 
 /// Puts the memory in order that was freed, and gives what it can back to the system.

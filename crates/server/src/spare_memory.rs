@@ -1,4 +1,4 @@
-//! Gives memory back to the system after a reload.
+//! Gives memory back to the system after a reload, and after requests held much of it.
 //!
 //! Compiling a configuration takes several times the memory of what comes out of it, and then the site before is freed. The
 //! allocator keeps all of that: without this the worker would have the memory of several configurations for ever.
@@ -8,14 +8,16 @@
 
 use net::process::release_memory;
 use site::Site;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long after a site is gone the threads have freed what they kept for it. They look for that in the same way
 /// (`thread::give_up_behind`).
 const FREED_AFTER: Duration = Duration::from_millis(250);
+
+/// How long after a peak of requests memory is given back. A load that goes up and down keeps what it needs again.
+const PEAK_OVER_AFTER: Duration = Duration::from_secs(5);
 
 /// How long it takes until it is looked whether a site still serves, at first and at most.
 const UNUSED_SOON: Duration = Duration::from_millis(100);
@@ -28,6 +30,8 @@ pub(crate) struct SpareMemory {
     past: Vec<Arc<Site>>,
     /// Whether something was freed since memory was given back.
     is_due: bool,
+    /// When memory is given back because requests held much and hold less now.
+    due_at: Option<Instant>,
 }
 
 impl SpareMemory {
@@ -35,6 +39,19 @@ impl SpareMemory {
     pub(crate) fn after_compiling(&mut self, before: Option<Arc<Site>>) {
         self.past.extend(before);
         self.is_due = true;
+    }
+
+    /// Waits until requests hold much less than before.
+    async fn await_fall(&mut self) {
+        if self.due_at.is_none() {
+            wire::memory::falls().await;
+            // Kept if the caller drops this future.
+            self.due_at = Some(Instant::now() + PEAK_OVER_AFTER);
+        }
+        if let Some(at) = self.due_at {
+            sleep_until(at).await;
+        }
+        (self.due_at, self.is_due) = (None, true);
     }
 
     /// Gives memory back whenever some is free; never ends. It may be dropped without loss.
@@ -47,9 +64,13 @@ impl SpareMemory {
                 self.is_due = false;
             }
             if self.past.is_empty() {
-                return pending().await;
+                self.await_fall().await;
+                continue;
             }
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.await_fall() => continue,
+            }
             pause = (2 * pause).min(UNUSED_LATE);
             let count = self.past.len();
             self.past.retain(|site| Arc::strong_count(site) > 1);

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use wire::Transport;
+use wire::memory::Held;
 
 /// How much one call reads of a head.
 const HEAD_READ: usize = 16 * 1024;
@@ -56,6 +57,8 @@ pub struct Conversation<D> {
     content: Content,
     /// The cookie that keeps the session of the client with the server that was chosen last.
     cookie: Option<Vec<u8>>,
+    /// The memory of the request and of the buffers of its connection.
+    held: Held,
 }
 
 enum State {
@@ -121,6 +124,7 @@ impl<D: Dialogue> Conversation<D> {
             forgiven: 0,
             content: Content::default(),
             cookie: None,
+            held: Held::default(),
         })
     }
 
@@ -142,13 +146,24 @@ impl<D: Dialogue> Conversation<D> {
     /// Ends the conversation, and leaves its memory for a further request.
     pub(crate) fn leave(mut self: Box<Self>, exchange: &Exchange) {
         let Conversation {
-            call, dialogue, state, line, patience, is_first, forgiven, content, cookie, ..
+            call,
+            dialogue,
+            state,
+            line,
+            patience,
+            is_first,
+            forgiven,
+            content,
+            cookie,
+            held,
+            ..
         } = &mut *self;
         call.clear();
         dialogue.clear();
         (*state, *line, *is_first, *content) = (State::Choosing, None, true, Content::default());
         *forgiven = 0;
         *cookie = None;
+        held.set(0);
         patience.clear();
         exchange.leave(self);
     }
@@ -512,14 +527,8 @@ impl Connecting {
     }
 }
 
-impl Broken {
-    fn connecting(lease: Lease, failure: Failure) -> Broken {
-        Broken { lease, sent: 0, is_stale: false, failure }
-    }
-}
-
-impl<D: Dialogue> Task for Conversation<D> {
-    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+impl<D: Dialogue> Conversation<D> {
+    fn poll_states(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
         loop {
             match self.state {
                 State::Choosing => self.choose(turn),
@@ -531,6 +540,23 @@ impl<D: Dialogue> Task for Conversation<D> {
                 _ => ready!(self.poll_preparing(turn)),
             }
         }
+    }
+}
+
+impl Broken {
+    fn connecting(lease: Lease, failure: Failure) -> Broken {
+        Broken { lease, sent: 0, is_stale: false, failure }
+    }
+}
+
+impl<D: Dialogue> Task for Conversation<D> {
+    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+        let polled = self.poll_states(turn);
+        if polled.is_pending() {
+            let buffers = self.line.as_ref().map_or(0, Line::memory);
+            self.held.set(self.dialogue.memory() + self.call.uri.capacity() + buffers);
+        }
+        polled
     }
 
     fn into_outcome(self: Box<Self>) -> Box<dyn Any> {

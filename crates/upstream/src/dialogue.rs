@@ -24,6 +24,9 @@ pub trait Dialogue: Default + 'static {
     /// Forgets request and response, and keeps the memory of them that is worth it.
     fn clear(&mut self);
 
+    /// How much memory the request has that is sent, in bytes.
+    fn memory(&self) -> usize;
+
     /// Takes a place on a connection that carries many requests. [`Dialogue::begin`] follows.
     fn connect(&mut self, carrier: &Rc<dyn Carrier>) {
         let _ = carrier;

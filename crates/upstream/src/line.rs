@@ -108,6 +108,11 @@ impl Line {
         }
     }
 
+    /// How much memory the buffers have, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.input.capacity() + self.output.capacity()
+    }
+
     /// Takes a request, which is sent while its answer is read.
     pub(crate) fn send(&mut self, dialogue: &mut impl Dialogue, body: Rest) {
         match &self.link {

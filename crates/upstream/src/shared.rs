@@ -25,6 +25,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::task::spawn_local;
+use wire::memory::Held;
 use wire::{Buffer, Transport};
 
 /// How many requests a connection has at most at a time, whatever the server allows.
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     end: RefCell<Option<End>>,
     /// What is written next.
     output: RefCell<Buffer>,
+    /// The memory of that.
+    held: RefCell<Held>,
     /// How many bytes were put there, how many of them were written, and how many may have left.
     appended: Cell<u64>,
     written: Cell<u64>,
@@ -160,6 +163,7 @@ pub(crate) fn start(transport: Transport, carrier: Rc<dyn Carrier>, lease: &Leas
         stage: Cell::new(Stage::Connecting),
         end: RefCell::default(),
         output: RefCell::default(),
+        held: RefCell::default(),
         appended: Cell::new(0),
         written: Cell::new(0),
         left: Cell::new(0),
@@ -347,6 +351,7 @@ impl Member {
         let before = output.bytes().len();
         let written = write(output);
         let count = output.bytes().len() - before;
+        self.shared.held.borrow_mut().set(output.capacity());
         std::mem::swap(&mut *shared.borrow_mut(), output);
         appended.set(appended.get() + count as u64);
         if count > 0 {
@@ -525,6 +530,7 @@ impl Driver {
         }
         left.set(if self.transport.is_sending() { appended.get() } else { written.get() });
         output.release();
+        self.shared.held.borrow_mut().set(output.capacity());
         let has_room = output.bytes().len() < PIECE;
         drop(output);
         if has_room && wants_room.replace(false) {

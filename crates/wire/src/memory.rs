@@ -2,7 +2,9 @@
 //! new requests are refused, and at which those in progress that ask for more are cut.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use tokio::sync::Notify;
 
 /// No limit.
 const UNLIMITED: usize = usize::MAX;
@@ -10,12 +12,18 @@ const UNLIMITED: usize = usize::MAX;
 /// How much a thread holds without telling the others, in bytes.
 const UNTOLD: isize = 64 * 1024;
 
+/// How much less has to be held than before so that memory is given back to the system, in bytes.
+const FALL: usize = 32 * 1024 * 1024;
+
 /// How long there is between two complaints, in milliseconds.
 const COMPLAINT_PAUSE_MS: u64 = 1000;
 
 // `Relaxed` everywhere: these are sums and limits, and no other memory is read through them.
 static LIMIT: AtomicUsize = AtomicUsize::new(UNLIMITED);
 static HELD: AtomicUsize = AtomicUsize::new(0);
+/// The most that was held since memory was last given back.
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static FALLS: LazyLock<Notify> = LazyLock::new(Notify::new);
 static COMPLAINED_MS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -56,6 +64,12 @@ pub fn complains(now_ms: u64) -> bool {
     again && COMPLAINED_MS.compare_exchange(last, now_ms.max(1), Relaxed, Relaxed).is_ok()
 }
 
+/// Ready when much less is held than before, so that the allocator has memory that is worth giving back. For one task of
+/// the process.
+pub async fn falls() {
+    FALLS.notified().await;
+}
+
 /// Memory that a request holds. It is counted until this is dropped.
 #[derive(Debug, Default)]
 pub struct Held(usize);
@@ -88,11 +102,18 @@ fn count(difference: isize) {
     // A thread that ends tells at once.
     let told = own.unwrap_or(difference);
     if told >= 0 {
-        HELD.fetch_add(told.unsigned_abs(), Relaxed);
+        let more = told.unsigned_abs();
+        PEAK.fetch_max(HELD.fetch_add(more, Relaxed).saturating_add(more), Relaxed);
     } else {
         let less = told.unsigned_abs();
         // Threads tell at different times, so that less may be known than is given back.
-        let _ = HELD.fetch_update(Relaxed, Relaxed, |held| Some(held.saturating_sub(less)));
+        let update = HELD.fetch_update(Relaxed, Relaxed, |held| Some(held.saturating_sub(less)));
+        let (Ok(before) | Err(before)) = update;
+        let (held, peak) = (before.saturating_sub(less), PEAK.load(Relaxed));
+        let has_fallen = peak.saturating_sub(held) >= FALL;
+        if has_fallen && PEAK.compare_exchange(peak, held, Relaxed, Relaxed).is_ok() {
+            FALLS.notify_one();
+        }
     }
 }
 

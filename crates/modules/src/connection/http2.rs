@@ -22,7 +22,10 @@
 //! The limits for heads (`large_client_header_buffers`, `max_headers`), bodies, times and keep-alive connections are
 //! those of HTTP/1. After `keepalive_requests` requests, or if a reload ends the connection, the client gets a GOAWAY
 //! frame, and requests in progress are answered. A client that floods the server with useless frames, such as
-//! cancelled requests, PING or empty DATA frames, is disconnected.
+//! cancelled requests, PING or empty DATA frames, is disconnected. Frames that move content are no flood, however small.
+//!
+//! The headers of all requests in progress of a connection may have 1 MB together, in decoded form. A further request is
+//! refused (RST_STREAM with REFUSED_STREAM), and the client may repeat it.
 //!
 //! `$http2` is `h2` over TLS, `h2c` in clear, and empty in HTTP/1.
 //!

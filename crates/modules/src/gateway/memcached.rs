@@ -287,6 +287,10 @@ impl Dialogue for Value {
         *self = Value::default();
     }
 
+    fn memory(&self) -> usize {
+        self.key.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         (self.length, self.rest, self.is_over) = (0, 0, false);
         self.fields.clear();

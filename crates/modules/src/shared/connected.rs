@@ -21,6 +21,10 @@ impl Dialogue for Connected {
         self.fields.clear();
     }
 
+    fn memory(&self) -> usize {
+        self.header.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.header);
     }

@@ -48,6 +48,9 @@ const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 /// A request with a text that grew past this is not kept, in bytes.
 const KEPT_TEXT: usize = 4096;
 
+/// A request whose head grew past this is not kept, in bytes.
+const KEPT_HEAD: usize = 16 * 1024;
+
 /// The limits of a head, as its reader wants them.
 pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
     let (large_count, large_size) = policy.large_client_header_buffers;
@@ -298,6 +301,14 @@ impl PooledRequest {
         }
     }
 
+    /// How much memory the head of the request has, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let request = &self.request.flow.exchange.request;
+        let args = request.args.as_ref().map_or(0, Vec::capacity);
+        let texts = request.uri.capacity() + request.path.capacity() + args;
+        request.head.memory() + texts + request.host.capacity()
+    }
+
     /// Ends the request, and with it all that is attached to it; whether its memory is worth being kept.
     pub(crate) fn clear(&mut self) -> bool {
         let PooledRequest { request: served, message, course, target } = self;
@@ -308,7 +319,8 @@ impl PooledRequest {
         }
         let is_small = [&request.uri, &request.path, &request.host, &target.path, &target.args]
             .iter()
-            .all(|text| text.capacity() <= KEPT_TEXT);
+            .all(|text| text.capacity() <= KEPT_TEXT)
+            && request.head.memory() <= KEPT_HEAD;
         served.clear();
         (*message, *course) = (Message::default(), Course::default());
         is_small

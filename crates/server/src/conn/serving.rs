@@ -44,7 +44,7 @@ impl Serving {
         let polled = self.poll_stages(cx);
         if polled.is_pending() {
             let buffers = self.client.input.capacity() + self.client.output.capacity();
-            let bytes = buffers + self.pooled.message.content.len();
+            let bytes = buffers + self.pooled.message.content.len() + self.pooled.memory();
             self.pooled.course.held.set(bytes);
         }
         polled

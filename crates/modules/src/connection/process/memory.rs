@@ -6,8 +6,10 @@ use contract::{Args, Directive, Loading};
 /// `request_memory SIZE | off`
 pub static REQUEST_MEMORY: Directive<Option<u64>> = Directive::new("request_memory", parse_memory)
     .within(Contexts::MAIN)
-    .default("half of the machine's")
-    .help("The memory limit of all requests in progress: bodies, buffers and streams. Not in nginx.");
+    .default("half of the machine's or container's")
+    .help(
+        "The memory limit of all requests in progress: headers, bodies, buffers and streams. Not in nginx.",
+    );
 
 /// The least memory that makes sense, in bytes: each request that waits needs a few kilobytes.
 const REQUEST_MEMORY_MIN: u64 = 1024 * 1024;

@@ -18,8 +18,9 @@
 //! waits for its first or next request. The connection that has been idle for longest closes first. A connection that
 //! has received part of a request, or whose response is being sent, is not closed.
 //!
-//! **Memory.** `request_memory` limits the memory of requests in progress: bodies, buffers and responses of upstream
-//! servers. The default is half of the machine's memory; `off` means no limit. If seven eighths are in use, new
+//! **Memory.** `request_memory` limits the memory of requests in progress: headers, bodies, buffers and responses of
+//! upstream servers. The default is half of the machine's memory, or of the memory limit of the container (the control
+//! group); `off` means no limit. If seven eighths are in use, new
 //! requests get 503, and responses of upstream servers go to files where that is allowed; the error log says so at
 //! most once a second. If all of it is in use, a request that needs more is ended; one with its body in memory gets
 //! 503.

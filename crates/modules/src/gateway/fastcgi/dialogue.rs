@@ -129,6 +129,10 @@ impl Dialogue for Records {
         (*stdout_ended, *ended) = (false, false);
     }
 
+    fn memory(&self) -> usize {
+        self.request.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.parser = HeadParser::reusing(std::mem::take(&mut self.head), self.limit);
         self.decoder = Decoder::new();

@@ -137,6 +137,10 @@ impl Dialogue for HttpDialogue {
         self.decoder = ResponseDecoder::new(ResponseLength::None);
     }
 
+    fn memory(&self) -> usize {
+        self.asked.head.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         (self.interim, self.hints) = (0, Hints::default());
         out.extend_from_slice(&self.asked.head);

@@ -96,6 +96,10 @@ impl Dialogue for Http2Dialogue {
         self.stream.as_ref().map_or(Poll::Ready(0), |stream| stream.poll_input(cx))
     }
 
+    fn memory(&self) -> usize {
+        self.asked.head.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         (self.hints, self.ends, self.is_over) = (Hints::default(), false, false);
         self.held.clear();

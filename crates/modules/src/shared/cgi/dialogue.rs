@@ -137,6 +137,10 @@ impl Dialogue for Block {
         (*line, *length, *rest) = (None, None, None);
     }
 
+    fn memory(&self) -> usize {
+        self.request.capacity()
+    }
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.parser = HeadParser::reusing(std::mem::take(&mut self.head), self.limit);
         self.line = None;

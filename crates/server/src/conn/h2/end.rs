@@ -26,6 +26,8 @@ const FRAME_HEAD: u64 = 9;
 /// One request and its response on their way.
 pub(super) struct Transfer {
     pub(super) stream: u32,
+    /// How long the names and values of the request's head are, in bytes.
+    pub(super) head_size: usize,
     /// How the client wants the response to be sent among others.
     pub(super) priority: Priority,
     pub(super) upload: Upload,

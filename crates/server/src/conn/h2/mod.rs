@@ -47,6 +47,10 @@ const TURN_REQUESTS: usize = 64;
 /// How long the rest of a request is awaited that was answered already.
 const REST_ON_ITS_WAY: Duration = Duration::from_millis(200);
 
+/// How long the heads of all requests in progress may be together, in bytes. A client that opens more streams repeats them
+/// later. A few bytes can stand for a long head (RFC 7541, section 7.3).
+const HEADS_MAX: usize = 1024 * 1024;
+
 /// What a second without a flood earns a client.
 const EARNED_PER_SECOND: u32 = 100;
 
@@ -56,6 +60,8 @@ pub(crate) struct Multiplexed {
     /// The requests in progress, the oldest first.
     #[expect(clippy::vec_box, reason = "the others move when one ends")]
     streams: Vec<Box<Stream>>,
+    /// How long the heads of these requests are together, in bytes.
+    heads: usize,
     /// The streams that have something to do.
     queue: VecDeque<u32>,
     /// The streams that have content to send and wait for their turn.
@@ -130,6 +136,7 @@ impl Multiplexed {
         Multiplexed {
             shared: Shared { client, machine, awaits_client: false },
             streams: Vec::new(),
+            heads: 0,
             queue: VecDeque::new(),
             turns: Turns::default(),
             blocked: VecDeque::new(),
@@ -328,9 +335,29 @@ impl Multiplexed {
         }
     }
 
+    /// Refuses a request whose head is too much together with those of the other requests in progress. Returns whether it
+    /// was refused.
+    fn refuse(&mut self, stream: u32, head_size: usize) -> bool {
+        if self.streams.is_empty() || self.heads + head_size <= HEADS_MAX {
+            return false;
+        }
+        let Shared { client, machine, .. } = &mut self.shared;
+        let mut refused = Ok(());
+        client.output.append(|out| refused = machine.refuse(stream, out));
+        self.shared.log(Level::Info, "client sent too long headers in concurrent streams");
+        if let Err(failure) = refused {
+            self.fail(failure);
+        }
+        true
+    }
+
     /// Begins a request: answers it at once if its answer is in memory, else makes it a stream in progress.
     fn begin(&mut self, stream: u32, ends: bool, length: usize) {
         self.pooled += 1;
+        let head_size = self.shared.client.thread().header_list.borrow().size();
+        if self.refuse(stream, head_size) {
+            return;
+        }
         self.waits = None;
         let client = &mut self.shared.client;
         (client.waits, client.closes_if_idle) = (false, false);
@@ -368,7 +395,7 @@ impl Multiplexed {
             Progress::Respond(body) if handshake.is_none() && self.can_answer(stream, &pooled, &body) => {
                 self.answer(stream, pooled, &body);
             }
-            other => self.add(Opened { stream, ends, handshake }, pooled, other),
+            other => self.add(Opened { stream, ends, handshake, head_size }, pooled, other),
         }
     }
 
@@ -417,13 +444,14 @@ impl Multiplexed {
 
     /// Makes a request a stream in progress.
     fn add(&mut self, opened: Opened, pooled: Box<PooledRequest>, progress: Progress) {
-        let Opened { stream, ends, handshake } = opened;
+        let Opened { stream, ends, handshake, head_size } = opened;
         let mut upload = Upload::default();
         upload.is_whole = ends || pooled.message.refused.is_some();
         let fields = &pooled.request.flow.exchange.request.head.fields;
         let told = || fields.get("priority").map(|_| Priority::read(fields.all("priority")));
         let transfer = Transfer {
             stream,
+            head_size,
             priority: self.shared.machine.take_priority(stream).or_else(told).unwrap_or(Priority::UNSET),
             upload,
             outgoing: Outgoing::default(),
@@ -436,6 +464,7 @@ impl Multiplexed {
             expects_continue: pooled.message.framing.expect_continue && !ends,
         };
         let origin = (self.woken.waker(stream), Rc::clone(&self.shared.client.serving));
+        self.heads += head_size;
         self.streams.push(Box::new(Stream::new(pooled, progress, transfer, origin)));
         self.enqueue(self.streams.len() - 1);
     }
@@ -513,6 +542,7 @@ impl Multiplexed {
             Err(_) => None,
         };
         let stream = self.streams.remove(place);
+        self.heads -= stream.transfer.head_size;
         if stream.is_blocked {
             self.blocked.retain(|&other| other != stream.transfer.stream);
         }
@@ -698,6 +728,8 @@ struct Opened {
     /// Whether the client sends nothing more.
     ends: bool,
     handshake: Option<Handshake>,
+    /// How long the names and values of the head are, in bytes.
+    head_size: usize,
 }
 
 /// What happens to a connection that has nothing to do.

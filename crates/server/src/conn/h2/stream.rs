@@ -75,7 +75,8 @@ impl Stream {
         (self.transfer.quantum, self.transfer.wants_turn) = (quantum, false);
         self.transfer.awaits_window = false;
         let polled = self.poll_stages(&mut Context::from_waker(&waker), shared);
-        self.held.set(self.transfer.upload.memory() + self.transfer.outgoing.memory());
+        let content = self.transfer.upload.memory() + self.transfer.outgoing.memory();
+        self.held.set(content + self.pooled.memory());
         polled
     }
 
