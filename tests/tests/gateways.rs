@@ -3,6 +3,7 @@
 
 mod answers;
 mod binding;
+mod denied_addresses;
 mod django;
 mod memcached;
 mod pacing;

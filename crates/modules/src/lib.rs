@@ -98,6 +98,7 @@ pub mod gateway {
     pub mod scgi;
     pub mod tunnel;
     pub mod upstream;
+    pub mod upstream_deny;
     pub mod uwsgi;
 }
 
@@ -216,6 +217,7 @@ pub static ALL: &[&Module] = &[
     &rewriting::redirects::MODULE,
     &gateway::resolver::MODULE,
     &gateway::upstream::MODULE,
+    &gateway::upstream_deny::MODULE,
     &gateway::proxy::MODULE,
     &gateway::grpc::MODULE,
     &gateway::early_hints::MODULE,

@@ -279,6 +279,10 @@ impl<D: Dialogue> Conversation<D> {
             return;
         };
         self.call.attempts.begin(&lease.server().name, redirected);
+        // The connection is opened to this very address: no answer of a name server comes between.
+        if self.call.settings.denied.as_ref().is_some_and(|denied| denied.has(&lease.server().address)) {
+            return self.deny(turn, &lease);
+        }
         if let Some(sticky) = &lease.group().sticky {
             self.cookie = sticky.cookie(turn.exchange, lease.route());
         }
@@ -298,6 +302,16 @@ impl<D: Dialogue> Conversation<D> {
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
         }
+    }
+
+    /// Ends the conversation, because the address of the server is denied.
+    #[cold]
+    fn deny(&mut self, turn: &Turn<'_, '_>, lease: &Lease) {
+        let url = self.call.url(lease.server());
+        let message = "the address is denied by \"upstream_deny\" while connecting to upstream";
+        turn.exchange.request_log().write(Level::Error, message, Some(&url));
+        self.call.attempts.note(|attempt| attempt.status = Some(Status::FORBIDDEN));
+        self.state = State::Failed(Status::FORBIDDEN, None);
     }
 
     /// Takes a place on a connection that carries many requests, or begins to open one.

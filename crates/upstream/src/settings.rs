@@ -3,6 +3,7 @@
 use crate::bind::Bind;
 use crate::cache_options::{CacheOptions, UsedZone};
 use crate::cache_settings::{CacheSettings, stores};
+use crate::denied::Denied;
 use crate::failures::Failures;
 use crate::ignored::Ignored;
 use crate::kind::Kind;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub next_upstream_tries: usize,
     pub next_upstream_timeout: Duration,
     pub bind: Option<Bind>,
+    /// The addresses that no connection is opened to (`upstream_deny`).
+    pub denied: Option<Arc<Denied>>,
     /// How connections are opened, but for their local address.
     pub socket: ConnectOptions,
     pub ignore_client_abort: bool,
@@ -108,6 +111,7 @@ impl Settings {
             next_upstream_tries: 0,
             next_upstream_timeout: Duration::ZERO,
             bind: None,
+            denied: None,
             socket: ConnectOptions::default(),
             ignore_client_abort: false,
             pass_request_headers: true,

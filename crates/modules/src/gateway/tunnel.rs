@@ -8,7 +8,8 @@
 //!
 //! An open proxy gives attackers a way into your network. So a tunnel to a server that the request chooses is
 //! rejected (403) unless the same place has an access rule: `allow`, `deny`, `auth_basic` or `auth_request`. Also
-//! limit the hosts and ports, with `map` and `if`. Write `allow all;` if every client may use the proxy. A fixed
+//! limit the hosts and ports, with `map` and `if`, and deny the addresses of your network with
+//! [`upstream_deny internal`](upstream_deny.md). Write `allow all;` if every client may use the proxy. A fixed
 //! server needs no access rule. With `auth_basic` the client gets 407, and sends its password as
 //! `Proxy-Authorization`.
 //!
@@ -38,6 +39,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::gateway::upstream_deny;
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::connected::Connected;
 use crate::shared::gateway::{Gateway, Protocol};
@@ -126,6 +128,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let mut settings = Settings::streaming(view, &OPTIONS);
     settings.pass_request_body = false;
+    settings.denied = upstream_deny::of(view, written.value.is_chosen());
     settings.next_upstream =
         Failures::chosen(&view.all(&TUNNEL_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;

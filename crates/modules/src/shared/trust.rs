@@ -20,7 +20,8 @@ pub(crate) fn warn_of_choice(args: &Args<'_>, loading: &mut Loading) {
     let Ok(word) = args.word(0) else { return };
     let Some(chooser) = chooser(&word.text) else { return };
     let message = format!("the client can choose the server of \"{}\" by \"${chooser}\"", args.node.name);
-    let hint = "let a \"map\" choose among the servers that may be asked";
+    let hint =
+        "let a \"map\" choose among the servers that may be asked, or write \"upstream_deny internal\"";
     loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span).hint(hint));
 }
 

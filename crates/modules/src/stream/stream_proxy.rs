@@ -48,6 +48,7 @@
 //! passed on
 //! ```
 
+use crate::gateway::upstream_deny;
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::connected::Connected;
 use ::upstream::{Conversation, Failures, Names, Options, Settings};
@@ -166,6 +167,7 @@ fn parse_protocol(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagno
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let Some(written) = view.written(&PROXY_PASS) else { return Ok(()) };
     let mut settings = Settings::streaming(view, &OPTIONS);
+    settings.denied = upstream_deny::of(view, written.value.is_chosen());
     settings.next_upstream =
         view.get(&PROXY_NEXT_UPSTREAM).copied().unwrap_or(Failures::ERROR.with(Failures::TIMEOUT));
     // What a client sends before it ends its side is passed on.

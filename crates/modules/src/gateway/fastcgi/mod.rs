@@ -93,6 +93,7 @@
 mod dialogue;
 mod script;
 
+use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};
 use crate::shared::cgi::params::{self, Encoder, Param};
 use crate::shared::cgi::response::{self, Answer};
@@ -193,7 +194,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     keeper::serve(view, builder, &OPTIONS)?;
     purge::compile(view, builder, &OPTIONS)?;
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
-    let settings = Settings::new(view, &OPTIONS)?;
+    let mut settings = Settings::new(view, &OPTIONS)?;
+    settings.denied = upstream_deny::of(view, written.value.is_chosen());
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);

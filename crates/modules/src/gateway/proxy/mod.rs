@@ -169,6 +169,7 @@ mod response;
 mod route;
 mod target;
 
+use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};
 use crate::shared::gateway::Gateway;
 use ::upstream::{Names, OPTION_COUNT, Options, Settings, TLS_OPTION_COUNT, TlsOptions, joined};
@@ -322,6 +323,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Settings::check(view, &OPTIONS);
     };
     let mut settings = Settings::new(view, &OPTIONS)?;
+    settings.denied = upstream_deny::of(view, route.pass.is_dynamic());
     if let Some(cache) = settings.cache.as_mut().map(Arc::make_mut) {
         cache.convert_head = view.get(&PROXY_CACHE_CONVERT_HEAD).copied().unwrap_or(true);
     }

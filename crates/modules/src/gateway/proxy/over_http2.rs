@@ -7,6 +7,7 @@ use super::request::{OwnFields, SetField};
 use super::response::{self, Answer};
 use super::route::Route;
 use super::target::Pass;
+use crate::gateway::upstream_deny;
 use crate::shared::gateway::{Gateway, Protocol};
 use ::upstream::{Options, Settings, TlsOptions};
 use conf::Diagnostic;
@@ -37,6 +38,8 @@ pub(crate) fn compile_streaming(
     let Streaming { name, pass, set_header, options, tls } = *directives;
     let Some(route) = Route::compile(view, builder, (pass, tls), Some(ALPN))? else { return Ok(()) };
     let set: Vec<SetField> = view.all(set_header).into_iter().map(|written| written.value.clone()).collect();
+    let mut settings = Settings::streaming(view, options);
+    settings.denied = upstream_deny::of(view, route.pass.is_dynamic());
     let proxy = Proxy {
         name,
         redirects: Box::default(),
@@ -48,7 +51,7 @@ pub(crate) fn compile_streaming(
         body: None,
         passes_trailers: true,
         passes_te: true,
-        settings: Arc::new(Settings::streaming(view, options)),
+        settings: Arc::new(settings),
         server_name: view.get(&tls.name).cloned(),
         route,
     };

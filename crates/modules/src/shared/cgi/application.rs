@@ -5,6 +5,7 @@ use super::dialogue::Block;
 use super::params::Param;
 use super::response::{self, Answer};
 use super::target::{Pass, Target};
+use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, redirect_to_slash, upload};
 use crate::shared::secured::secured;
@@ -69,7 +70,8 @@ pub(crate) fn compile<L: Language>(
     keeper::serve(view, builder, options)?;
     purge::compile(view, builder, options)?;
     let Some(written) = view.written(pass) else { return Settings::check(view, options) };
-    let settings = Settings::new(view, options)?;
+    let mut settings = Settings::new(view, options)?;
+    settings.denied = upstream_deny::of(view, written.value.is_chosen());
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
