@@ -59,4 +59,5 @@ mod throttling;
 mod tls;
 mod uploads;
 mod upstream_tls;
+mod variables;
 mod wordpress;

@@ -45,6 +45,8 @@ struct Known {
     list: RefCell<Vec<Attempt>>,
     /// The fields of the last response.
     fields: RefCell<Rc<Fields>>,
+    /// The fields after its content.
+    trailers: RefCell<Fields>,
 }
 
 impl Attempts {
@@ -68,11 +70,12 @@ impl Attempts {
             *self = known;
             return;
         }
-        let Some(Known { list, fields }) = Rc::get_mut(&mut self.0) else {
+        let Some(Known { list, fields, trailers }) = Rc::get_mut(&mut self.0) else {
             *self = Attempts::of(exchange);
             return;
         };
         list.get_mut().clear();
+        trailers.get_mut().clear();
         match Rc::get_mut(fields.get_mut()) {
             Some(fields) => fields.clear(),
             None => *fields.get_mut() = Rc::default(),
@@ -92,6 +95,7 @@ impl Attempts {
     pub fn begin(&self, address: &Arc<str>, redirected: bool) {
         let attempt = Attempt { address: Arc::clone(address), redirected, ..Attempt::default() };
         self.0.list.borrow_mut().push(attempt);
+        self.0.trailers.borrow_mut().clear();
     }
 
     /// Changes what is known of the last attempt.
@@ -120,6 +124,16 @@ impl Attempts {
             None => *known = Rc::new(std::mem::take(fields)),
         }
         Rc::clone(&known)
+    }
+
+    /// Keeps the fields after the content of the last response.
+    pub fn set_trailers(&self, trailers: &Fields) {
+        self.0.trailers.borrow_mut().clone_from(trailers);
+    }
+
+    /// Looks at the fields after the content of the last response; none before its end.
+    pub fn with_trailers<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
+        look(&self.0.trailers.borrow())
     }
 
     /// The fields of the last response; none where there was no response.

@@ -94,9 +94,14 @@ pub trait Dialogue: Default + 'static {
         false
     }
 
-    /// The fields after the content that are passed on, once the content has ended.
+    /// The fields after the content, once the content has ended.
     fn trailers(&self) -> Option<&Fields> {
         None
+    }
+
+    /// Whether the client gets them.
+    fn passes_trailers(&self) -> bool {
+        true
     }
 
     /// Whether the connection can serve another request after the end of the content.

@@ -25,7 +25,7 @@ fn origin() -> Origin {
 
 fn site(origin: &Origin) -> Site {
     let configuration = "
-        log_format trailers '$status $sent_trailer_a';
+        log_format trailers '$status $sent_trailer_a $upstream_trailer_a $upstream_trailer_x_hidden';
         access_log %%LOGS%%/access.log trailers;
         proxy_set_header TE trailers;
         proxy_set_header Connection te;

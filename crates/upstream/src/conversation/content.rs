@@ -192,7 +192,7 @@ impl<D: Dialogue> Conversation<D> {
         line.content_arrived(length);
         match decoded {
             Ok(end @ (Decoded::End | Decoded::Last(_))) => {
-                self.pass_trailers(exchange);
+                self.take_trailers(exchange);
                 self.end(exchange, self.dialogue.keeps_connection());
                 Ok(end)
             }
@@ -201,9 +201,13 @@ impl<D: Dialogue> Conversation<D> {
         }
     }
 
-    /// Passes on the fields after the content, but for those of the connection and of framing.
-    fn pass_trailers(&self, exchange: &mut Exchange) {
-        let Some(trailers) = self.dialogue.trailers() else { return };
+    /// Keeps the fields after the content for variables, and passes them on, but for those of the connection and of framing.
+    fn take_trailers(&self, exchange: &mut Exchange) {
+        let Some(trailers) = self.dialogue.trailers().filter(|trailers| !trailers.is_empty()) else { return };
+        self.call.attempts.set_trailers(trailers);
+        if !self.dialogue.passes_trailers() {
+            return;
+        }
         for field in trailers.iter() {
             let kind = Kind::of(&field);
             let is_dropped = matches!(kind, Kind::Own | Kind::Upgrade);

@@ -217,6 +217,7 @@ impl Dialogue for HttpDialogue {
     }
 
     fn trailers(&self) -> Option<&Fields> {
+        // As in nginx, those of HTTP/1 are known only where they are passed on.
         self.decoder.trailers().filter(|_| self.asked.passes_trailers)
     }
 

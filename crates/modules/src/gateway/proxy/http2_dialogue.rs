@@ -201,7 +201,11 @@ impl Dialogue for Http2Dialogue {
     }
 
     fn trailers(&self) -> Option<&Fields> {
-        Some(&self.trailers).filter(|_| self.asked.passes_trailers)
+        Some(&self.trailers)
+    }
+
+    fn passes_trailers(&self) -> bool {
+        self.asked.passes_trailers
     }
 
     fn keeps_connection(&self) -> bool {

@@ -47,6 +47,11 @@ pub(super) static VARIABLES: &[Variable] = &[
         with_fields(exchange, |fields| crate::values::variables::joined(fields, name, b", ", out))
             .unwrap_or(false)
     }),
+    Variable::family("upstream_trailer_", |exchange, name, out| {
+        Attempts::known(exchange).is_some_and(|attempts| {
+            attempts.with_trailers(|trailers| crate::values::variables::joined(trailers, name, b", ", out))
+        })
+    }),
     Variable::family("upstream_cookie_", cookie),
     Variable::new("upstream_cache_status", cached::status),
     Variable::new("upstream_cache_last_modified", cached::last_modified),
