@@ -673,6 +673,62 @@ fn host_is_the_first_field() {
     }
 }
 
+/// Reason: a request has one host. nginx 1.31.4 does the same; older versions send all of them.
+#[test]
+fn of_two_hosts_the_last_is_sent() {
+    let origin = Origin::start(|asked| ok(&asked.text));
+    let port = origin.address().port();
+    // What the level sets, and the hosts that Fulmar and nginx send.
+    let cases: [(&[&str], &str, &[&str]); 7] = [
+        (&["a", "b"], "b", &["a", "b"]),
+        (&["a", "$host"], "client", &["a", "client"]),
+        (&["$host", "b"], "b", &["client", "b"]),
+        (&["", "b"], "b", &["b"]),
+        (&["a", ""], "backend", &["a"]),
+        (&["a", "$arg_none"], "backend", &["a"]),
+        (&["", ""], "backend", &[]),
+    ];
+    let locations = |directive: &str, pass: &str| {
+        let location = |(at, (set, _, _)): (usize, &(&[&str], &str, &[&str]))| {
+            let set: String = set.iter().map(|value| format!("{directive} Host '{value}';")).collect();
+            format!("location /{at} {{ {set} {pass} }}")
+        };
+        cases.iter().enumerate().map(location).collect::<String>()
+    };
+    let site = Site::new(&format!(
+        "upstream backend {{ server 127.0.0.1:{port}; }}
+         upstream framed {{ server 127.0.0.1:%%PORT_3%%; }}
+         server {{ listen 127.0.0.1:%%PORT%%; {} }}
+         server {{ listen 127.0.0.1:%%PORT_1%%; {} }}
+         server {{ listen 127.0.0.1:%%PORT_2%%; {} }}
+         server {{ listen 127.0.0.1:%%PORT_3%%; http2 on; return 200 '$http_host'; }}",
+        locations("proxy_set_header", "proxy_pass http://backend;"),
+        locations("proxy_set_header", "proxy_pass http://framed; proxy_http_version 2;"),
+        locations("grpc_set_header", "grpc_pass framed;"),
+    ));
+    let hosts = |running: &Running, at: usize| -> Vec<String> {
+        let text = running.ask(&format!("GET /{at}\nHost: client")).last().text();
+        text.lines().filter_map(|line| line.strip_prefix("Host: ")).map(str::to_owned).collect()
+    };
+    let running = site.start(Server::Fulmar);
+    for (at, (set, expected, _)) in cases.iter().enumerate() {
+        assert_eq!(hosts(&running, at), [*expected], "{set:?}");
+        for port in [1, 2] {
+            let request = format!("GET /{at} HTTP/1.1\r\nHost: client\r\nConnection: close\r\n\r\n");
+            let answer = tests::client::ask(running.address_of(port), &request);
+            assert_eq!(answer.last().text(), expected.replace("backend", "framed"), "{set:?}");
+        }
+    }
+    running.stop();
+    if have_nginx() {
+        let running = site.start(Server::Nginx);
+        for (at, (set, _, expected)) in cases.iter().enumerate() {
+            assert_eq!(hosts(&running, at), *expected, "{set:?}: nginx no longer differs");
+        }
+        running.stop();
+    }
+}
+
 #[test]
 fn fragments_are_not_passed_on() {
     let origin = Origin::start(|asked| ok(&asked.target));

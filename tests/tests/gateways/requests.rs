@@ -95,6 +95,28 @@ fn uwsgi_parameters_bodies_and_modifiers() {
 }
 
 #[test]
+fn parameters_that_are_set_twice_are_sent_twice() {
+    for language in Language::ALL {
+        let application = Application::speaking(language, move |_, stream| {
+            stream.write_all(&language.answer("\r\nfine")).is_err()
+        });
+        let lines =
+            ["TWICE one", "TWICE two", "LAST_EMPTY one", "LAST_EMPTY ''", "HTTP_X_A one", "HTTP_X_A two"];
+        let more = lines.map(|line| format!("{}_param {line};", language.name())).concat();
+        let all = sent(&configuration(language, &application, &more), &application, &["GET /\nX-A: client"]);
+        for got in &all {
+            let count = |name: &str| got[0].names.iter().filter(|other| *other == name).count();
+            assert_eq!(["TWICE", "LAST_EMPTY", "HTTP_X_A"].map(count), [2, 2, 2], "{language:?}");
+            assert_eq!(
+                ["TWICE", "LAST_EMPTY", "HTTP_X_A"].map(|name| got[0].param(name)),
+                ["two", "", "two"]
+            );
+            assert_eq!(got, &all[0], "{language:?}");
+        }
+    }
+}
+
+#[test]
 fn a_chunked_body_has_a_length() {
     for language in [Language::Scgi, Language::Uwsgi, Language::UwsgiOverTls] {
         let application = fine(language);

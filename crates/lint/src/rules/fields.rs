@@ -117,6 +117,34 @@ pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
     },
 };
 
+pub(crate) static TWO_HOSTS: Rule = Rule {
+    id: "two-hosts",
+    level: Level::Warn,
+    title: "two `Host` headers for the upstream server",
+    why: "Of two `proxy_set_header Host` in one level the last one counts. nginx before 1.31.4 sends both, and the \
+          upstream server answers 400 or picks one of them. This happens if an included file, such as \
+          `proxy_params`, sets `Host`, too.",
+    bad: "server { location / { proxy_set_header Host $http_host; proxy_set_header Host $host; \
+          proxy_pass http://127.0.0.1:8080; } }",
+    good: "server { location / { proxy_set_header Host $host; proxy_pass http://127.0.0.1:8080; } }",
+    check: |tree| {
+        let set = |node: &Node| node.is("proxy_set_header") || node.is("grpc_set_header");
+        tree.all()
+            .filter(|spot| set(spot.node) && name_of(spot.node) == "host")
+            .filter(|spot| {
+                let is_before = |node: &&Node| !std::ptr::eq(*node, spot.node);
+                let mut later = spot.siblings().iter().skip_while(is_before).skip(1);
+                later.any(|node| node.name.text == spot.node.name.text && name_of(node) == "host")
+            })
+            .map(|spot| {
+                let text = "a later line of this level sets \"Host\", too: only the last one is sent (nginx before \
+                            1.31.4 sends both)";
+                Found::at(spot.node, text, "keep one of the two lines")
+            })
+            .collect()
+    },
+};
+
 /// Fields by which an application knows its client.
 const FORWARDED: [&str; 6] =
     ["host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"];

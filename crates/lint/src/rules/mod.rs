@@ -29,6 +29,7 @@ pub(crate) static ALL: &[&Rule] = &[
     &fields::URI_IN_FIELD,
     &fields::ADD_HEADER_LOST,
     &fields::PROXY_FIELDS_LOST,
+    &fields::TWO_HOSTS,
     &fields::ORIGIN_PATTERN,
     &patterns::CATASTROPHIC_PATTERN,
     &patterns::LOOSE_DOT,

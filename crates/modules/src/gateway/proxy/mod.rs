@@ -37,7 +37,8 @@
 //!
 //! The upstream server gets HTTP/1.1, `Host: $proxy_host`, and the client's headers. It does not get `X-Accel-…` and
 //! the headers for the client's own connection. `proxy_set_header` adds or replaces a header; an empty value removes
-//! it. A level with its own `proxy_set_header` inherits none. Fulmar itself sets the length of the body.
+//! it. A level with its own `proxy_set_header` inherits none. Of several lines for `Host` the last one counts, as in nginx
+//! since 1.31.4 (older versions send all of them). Fulmar itself sets the length of the body.
 //!
 //! With `proxy_http_version 2` the upstream server gets HTTP/2: without TLS by prior knowledge, over TLS by the
 //! handshake (`h2`). With an `upstream` block that keeps connections, the requests of a thread share them: up to 100

@@ -95,7 +95,8 @@ impl OwnFields {
         for SetField { name, value } in set {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
             if is("host") {
-                host.get_or_insert_with(|| value.clone());
+                // A request has one host. As in nginx 1.31.4, the last line counts.
+                host = Some(value.clone());
             } else if !FRAMING.iter().any(|framing| is(framing)) && value.constant() != Some(b"") {
                 lines.push((Box::<[u8]>::from([name, &b": "[..]].concat()), value.clone()));
             }
