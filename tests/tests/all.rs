@@ -59,5 +59,6 @@ mod throttling;
 mod tls;
 mod uploads;
 mod upstream_tls;
+mod uris;
 mod variables;
 mod wordpress;

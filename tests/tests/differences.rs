@@ -742,23 +742,24 @@ fn fragments_are_not_passed_on() {
             location /variable/ {{ set $name backend; proxy_pass http://$name; }}
             location /whole/ {{ set $name backend; proxy_pass http://$name$request_uri; }}
             location /escaped/ {{ rewrite ^/escaped(/.*) $1 break; proxy_pass http://backend; }}
+            location /shown {{ return 200 $request_uri; }}
         }}"
     ));
     let asked = |server: Server| {
         let running = site.start(server);
-        let targets = ["/x", "/x?q", "/uri/x", "/variable/x", "/whole/x"];
+        let targets = ["/x", "/x?q", "/uri/x", "/variable/x", "/whole/x", "/shown"];
         let passed = targets.map(|target| running.ask(&format!("GET {target}#/../y")).last().text());
         let escaped = running.ask("GET /escaped/a%23b?q").last().text();
         running.stop();
         (passed, escaped)
     };
     let (passed, escaped) = asked(Server::Fulmar);
-    assert_eq!(passed, ["/x", "/x?q", "/u/x", "/variable/x", "/whole/x"]);
+    assert_eq!(passed, ["/x", "/x?q", "/u/x", "/variable/x", "/whole/x", "/shown"]);
     assert_eq!(escaped, "/a%23b?q");
     if have_nginx() {
         let (passed, escaped) = asked(Server::Nginx);
         assert_eq!(escaped, "/a%23b?q");
-        let left = ["/x#/../y", "/x?q#/../y", "/u/x", "/variable/x#/../y", "/whole/x#/../y"];
+        let left = ["/x#/../y", "/x?q#/../y", "/u/x", "/variable/x#/../y", "/whole/x#/../y", "/shown#/../y"];
         assert_eq!(passed, left, "nginx no longer differs");
     }
 }

@@ -7,6 +7,11 @@ pub fn path(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?'));
 }
 
+/// A URI whose escapes are there already: what would end it in a request line, and `#`, which would end it as a URI.
+pub fn breaks(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| byte <= b' ' || matches!(byte, b'#' | 0x7f));
+}
+
 /// A value inside a query.
 pub fn argument(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?' | b'&' | b'+' | b';'));
@@ -104,7 +109,12 @@ mod tests {
         assert_eq!(kept(super::argument), "!$'()*,-./:=@[]_~");
         assert_eq!(kept(super::query_value), "!$'()*,-.@_`|~");
         assert_eq!(kept(super::component), "-._~");
+        assert_eq!(
+            kept(super::breaks),
+            marks[1..].iter().filter(|mark| **mark != b'#').map(|&mark| char::from(mark)).collect::<String>()
+        );
         assert_eq!(with(super::path, "a\r\n\u{e9}\x7f".as_bytes()), "a%0D%0A%C3%A9%7F");
+        assert_eq!(with(super::breaks, "a\r\n\u{e9}\x7f".as_bytes()), "a%0D%0A\u{e9}%7F");
     }
 
     #[test]

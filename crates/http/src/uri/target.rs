@@ -32,7 +32,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The part of `raw` after the host (nginx's `$request_uri`). `raw` is the text that this target was parsed from.
+    /// The part of `raw` after the host (nginx's `$request_uri`), without a `#fragment`. `raw` is the text that this target
+    /// was parsed from.
     pub fn request_uri<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
         match raw.get(self.origin.clone()) {
             Some(part) if !part.is_empty() => part,
@@ -79,9 +80,9 @@ pub fn parse_target(raw: &[u8], merge_slashes: bool, out: &mut Target) -> Result
     if out.form == TargetForm::Authority && out.host.port.is_none() {
         return Err(InvalidTarget::Other);
     }
-    out.origin = origin_start..raw.len();
     let origin = &raw[origin_start..];
     let origin = &origin[..memchr(b'#', origin).unwrap_or(origin.len())];
+    out.origin = origin_start..origin_start + origin.len();
     let path_end = memchr(b'?', origin).unwrap_or(origin.len());
     match &origin[..path_end] {
         [] => out.path.push(b'/'),
@@ -145,12 +146,12 @@ mod tests {
             ("/a?b=c&d", TargetForm::Origin, "", "/a", "b=c&d", "/a?b=c&d"),
             ("/a?", TargetForm::Origin, "", "/a", "", "/a?"),
             ("/a/.?x=%zz/../y?z", TargetForm::Origin, "", "/a/", "x=%zz/../y?z", "/a/.?x=%zz/../y?z"),
-            ("/a/..#f?q", TargetForm::Origin, "", "/", "", "/a/..#f?q"),
-            ("/a?b#f", TargetForm::Origin, "", "/a", "b", "/a?b#f"),
+            ("/a/..#f?q", TargetForm::Origin, "", "/", "", "/a/.."),
+            ("/a?b#f", TargetForm::Origin, "", "/a", "b", "/a?b"),
             ("//h/a", TargetForm::Origin, "", "/h/a", "", "//h/a"),
             ("http://H.:81/a/%41?b", TargetForm::Absolute, "h", "/a/A", "b", "/a/%41?b"),
             ("HTTPS://[::1]", TargetForm::Absolute, "[::1]", "/", "", "/"),
-            ("http://h?b#f", TargetForm::Absolute, "h", "/", "b", "?b#f"),
+            ("http://h?b#f", TargetForm::Absolute, "h", "/", "b", "?b"),
             ("x+y-z.1://h/", TargetForm::Absolute, "h", "/", "", "/"),
             ("h:443", TargetForm::Authority, "h", "/", "", "/"),
         ] {

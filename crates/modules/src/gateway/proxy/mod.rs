@@ -2,8 +2,9 @@
 //!
 //! `proxy_pass` names a server or an `upstream`. Without a URI, the request keeps the URI that the client sent. With
 //! a URI, that URI replaces the location's prefix. With variables, the whole URL is computed for each request; its
-//! host is the name of an `upstream`, or is looked up by a `resolver`. A request for a location's prefix without its
-//! last slash is redirected to the location.
+//! host is the name of an `upstream`, or is looked up by a `resolver`. In its path and its query, values that are parts of
+//! the decoded path (`$uri`, `$1`, a named capture) are encoded again, and a space, a control character or `#` in any
+//! value. A request for a location's prefix without its last slash is redirected to the location.
 //!
 //! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the upstream server
 //! is not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is
@@ -169,6 +170,7 @@ mod request;
 mod response;
 mod route;
 mod target;
+mod url;
 
 use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};

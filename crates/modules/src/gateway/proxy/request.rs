@@ -2,6 +2,7 @@
 
 use super::handler::Proxy;
 use super::target::Target;
+use super::url::has_escapes;
 use crate::shared::cached;
 use crate::shared::gateway::{is_idempotent, upload};
 use crate::shared::secured::secured;
@@ -13,7 +14,6 @@ use h1::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
 use journal::Level;
-use memchr::memchr;
 
 use super::dialogue::{Asked, Asks};
 
@@ -341,11 +341,8 @@ pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, out
         _ => write_replaced(proxy, exchange, target, out),
     }
     if any_marked(&out[start..], |word| where_blank(word) | where_is(word, 0x7f) | where_is(word, b'#')) {
-        // A target has no fragment (RFC 9112, section 3.2), and no location here was chosen by one. An upstream that takes
-        // `#` for a part of the path would resolve a `/../` behind it, and serve another path.
-        let mut uri = out.split_off(start);
-        uri.truncate(uri.iter().position(|&byte| byte == b'#').unwrap_or(uri.len()));
-        out.extend_from_slice(&escape_breaks(uri));
+        let uri = out.split_off(start);
+        escape::breaks(&uri, out);
     }
     if !matches!(&out[start..], [b'/', ..] | b"*") {
         out.insert(start, b'/');
@@ -361,13 +358,7 @@ fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut
         uri.extend_from_slice(&target.uri);
     }
     let rest = &request.path[skipped..];
-    // Where the client escaped nothing of the path, its own spelling is kept.
-    let has_percent = |text: &[u8]| any_marked(text, |word| where_is(word, b'%'));
-    let has_escapes = || {
-        let end = || memchr(b'?', &request.uri).unwrap_or(request.uri.len());
-        has_percent(&request.uri) && has_percent(&request.uri[..end()])
-    };
-    if exchange.internal || has_escapes() {
+    if exchange.internal || has_escapes(request) {
         escape::path(rest, uri);
     } else {
         uri.extend_from_slice(rest);
@@ -394,20 +385,4 @@ fn is_as_sent(exchange: &Exchange) -> bool {
     let parsed = uri::parse_target(request.head.target(), merge, &mut sent);
     let args = request.args.as_deref().unwrap_or_default();
     parsed.is_ok() && !request.uri.is_empty() && sent.path == request.path && sent.args == args
-}
-
-/// No space and no control stands in a request line as itself.
-fn escape_breaks(uri: Vec<u8>) -> Vec<u8> {
-    if !uri.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
-        return uri;
-    }
-    let mut escaped = Vec::with_capacity(uri.len() + 16);
-    for byte in uri {
-        if byte <= b' ' || byte == 0x7f {
-            escape::path(&[byte], &mut escaped);
-        } else {
-            escaped.push(byte);
-        }
-    }
-    escaped
 }

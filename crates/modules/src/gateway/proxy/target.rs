@@ -1,11 +1,12 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
+use super::url::Url;
 use crate::gateway::resolver::{self, Finder};
 use crate::shared::secured::SharedPolicy;
 use ::upstream::{ClientTls, Group, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
-use contract::{Args, Exchange, Loading, LocationKind, Template, View};
+use contract::{Args, Exchange, Loading, LocationKind, View};
 use http::Status;
 use journal::Level;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub struct Pass {
     /// As it was written.
     pub(super) text: Box<[u8]>,
     /// With variables, which make it known only when a request comes.
-    template: Option<Template>,
+    url: Option<Url>,
     policy: SharedPolicy,
     family: Family,
 }
@@ -64,8 +65,8 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     let text = word.text.clone();
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        let template = Some(loading.template(word)?);
-        return Ok(Pass { text, template, policy: SharedPolicy::default(), family: Family::Http });
+        let url = Some(Url::new(word, loading)?);
+        return Ok(Pass { text, url, policy: SharedPolicy::default(), family: Family::Http });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     let no_scheme = || error(BAD_SCHEME.to_owned()).hint("begin it with http:// or https://");
@@ -84,7 +85,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
                 .to_owned(),
         ));
     }
-    Ok(Pass { text, template: None, policy: SharedPolicy::default(), family: Family::Http })
+    Ok(Pass { text, url: None, policy: SharedPolicy::default(), family: Family::Http })
 }
 
 /// The value of `grpc_pass`, which has no URI.
@@ -93,7 +94,7 @@ pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass,
     let (text, policy) = (word.text.clone(), SharedPolicy::default());
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        return Ok(Pass { text, template: Some(loading.template(word)?), policy, family });
+        return Ok(Pass { text, url: Some(Url::new(word, loading)?), policy, family });
     }
     let error = |message: &str| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     let (scheme, rest) = family.split(&text).ok_or_else(|| error(BAD_SCHEME))?;
@@ -101,7 +102,7 @@ pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass,
     if !uri.is_empty() {
         return Err(error(NO_URI).hint("remove the path after the host: the request keeps its URI"));
     }
-    Ok(Pass { text, template: None, policy, family })
+    Ok(Pass { text, url: None, policy, family })
 }
 
 const NO_URI: &str = "URI part is not allowed in \"grpc_pass\"";
@@ -161,7 +162,7 @@ impl Pass {
 
     /// The target, if it does not contain a variable.
     pub(super) fn fixed(&self, view: &View<'_>) -> Result<Option<Target>, Diagnostic> {
-        if self.template.is_some() {
+        if self.url.is_some() {
             return Ok(None);
         }
         let groups = crate::gateway::upstream::groups(view);
@@ -173,7 +174,7 @@ impl Pass {
 
     /// The target for one request.
     pub(super) fn dynamic(&self, exchange: &Exchange, hosts: &Hosts) -> Result<Target, Status> {
-        let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
+        let text = self.url.as_ref().map(|url| url.evaluate(exchange)).unwrap_or_default();
         let found =
             self.family.split(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
                 target((scheme, rest), &hosts.groups, |name, address| hosts.finder.group(name, address))
@@ -201,7 +202,7 @@ impl Pass {
 
     /// Whether it contains variables.
     pub(super) fn is_dynamic(&self) -> bool {
-        self.template.is_some()
+        self.url.is_some()
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn was_escaped(exchange: &Exchange) -> bool {
     if exchange.subrequest || !any_marked(&exchange.request.uri, escapes) {
         return false;
     }
-    let mut parts = exchange.request.uri.split(|byte| matches!(byte, b'?' | b'#'));
+    let mut parts = exchange.request.uri.split(|&byte| byte == b'?');
     let path = parts.next().unwrap_or_default();
     path.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
