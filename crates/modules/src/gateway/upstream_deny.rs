@@ -20,6 +20,8 @@
 //! that the configuration names without variables. An `upstream` that a variable names is judged, too. In a location whose
 //! variables only lead to servers of yours, write `upstream_deny off`.
 //!
+//! nginx: none
+//!
 //! ```conf
 //! server {
 //!     listen 8080;
