@@ -337,7 +337,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 45] = [
+    const OURS: [&str; 46] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",
@@ -353,6 +353,7 @@ mod tests {
         "scgi_cache_rules",
         "uwsgi_cache_rules",
         "strict_line_ends",
+        "upstream_deny",
         "reload_connections",
         "request_memory",
         "client_body_min_rate",
