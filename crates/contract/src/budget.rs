@@ -1,9 +1,13 @@
 //! What all `.htaccess` files together may cost one request.
 
-use crate::Exchange;
+use crate::{Connection, Exchange, Overlaid, Peer};
+use http::hash::Keyed;
+use http::{Fields, Status};
+use journal::shares::{self, Place, SLICE_NS};
 use rustix::time::{ClockId, clock_gettime};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
 /// Units of work that one request may take. A comparison is a unit; a pattern or a text is [`Budget::STEP`] units.
@@ -16,14 +20,17 @@ const CPU_NS: u64 = 50_000_000;
 const UNITS_PER_LOOK: u32 = 256;
 
 /// What is left of one request's budget. A request that is sent on inside of the server keeps its budget.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Budget {
     units: Cell<u32>,
     cpu_ns: Cell<u64>,
+    /// What was used when the request let others go first last, in nanoseconds.
+    slice_start_ns: Cell<u64>,
     /// The units when the clock was read last, and its time; `None` while something else runs.
     last_look: Cell<Option<(u32, u64)>>,
     is_running: Cell<bool>,
     told: Cell<bool>,
+    payer: RefCell<Option<(Rc<Overlaid>, Rc<Connection>)>>,
 }
 
 /// The budget of a request is spent.
@@ -37,19 +44,35 @@ impl fmt::Display for Spent {
 }
 
 /// Work that a [`Budget`] pays for.
-#[derive(Debug)]
 pub struct Running<'b> {
     budget: &'b Budget,
     is_outermost: bool,
+}
+
+/// Work off the event loop makes no client wait: so much of its time costs as much as one part of it on the event loop.
+const OFF_LOOP: u64 = 8;
+
+/// What a budget lends to work off the event loop.
+#[derive(Debug, Default)]
+pub struct Lent {
+    units: u32,
+    cpu_ns: u64,
 }
 
 impl Budget {
     /// Units for a pattern, a text or a KiB of one.
     pub const STEP: u32 = 16;
 
-    /// The budget of a request.
+    /// The budget of a request. The site, the client and the rules of its latest use pay.
     pub fn of(exchange: &Exchange) -> Rc<Budget> {
-        Rc::clone(&exchange.kept().budget)
+        let budget = &exchange.kept().budget;
+        if let Some(own) = &exchange.overlaid {
+            let mut payer = budget.payer.borrow_mut();
+            if !payer.as_ref().is_some_and(|(known, _)| Rc::ptr_eq(known, own)) {
+                *payer = Some((Rc::clone(own), Rc::clone(&exchange.connection)));
+            }
+        }
+        Rc::clone(budget)
     }
 
     /// Counts the time from now on, until what is returned is dropped.
@@ -65,7 +88,7 @@ impl Budget {
         let used = self.units.get().saturating_add(units);
         self.units.set(used);
         if used > UNITS || self.cpu_ns.get() > CPU_NS {
-            return Err(Spent);
+            return Err(self.exhaust());
         }
         match self.last_look.get() {
             Some((then, _)) if used - then < UNITS_PER_LOOK => Ok(()),
@@ -103,19 +126,122 @@ impl Budget {
         looked.map(|()| result)
     }
 
+    /// Whether the request has used a slice of time, after which it lets others go first
+    /// ([`Work::Yield`](crate::Work::Yield)). The next slice begins then.
+    pub fn ends_slice(&self) -> bool {
+        let used = self.cpu_ns.get();
+        let is_over = used.saturating_sub(self.slice_start_ns.get()) >= SLICE_NS;
+        if is_over {
+            self.slice_start_ns.set(used);
+        }
+        is_over
+    }
+
     /// Whether the log needs a message: once for each request.
     pub fn tell(&self) -> bool {
         !self.told.replace(true)
     }
 
+    /// The status of a request whose budget is spent. A client that knows how long to wait is told so.
+    pub fn refusal(&self, fields: &mut Fields) -> Status {
+        match self.offence().and_then(shares::penalty).filter(|_| self.cpu_ns.get() == u64::MAX) {
+            Some(seconds) => {
+                fields.remove("retry-after");
+                let _ = fields.push(b"Retry-After", seconds.to_string().as_bytes());
+                Status::SERVICE_UNAVAILABLE
+            }
+            None => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// What is left, for work off the event loop.
+    pub fn lend(&self) -> Lent {
+        Lent { units: self.units.get(), cpu_ns: self.cpu_ns.get() }
+    }
+
+    /// Pays for work that was done off the event loop.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn take_back(&self, lent: &Lent) -> Result<(), Spent> {
+        let more = lent.cpu_ns.saturating_sub(self.cpu_ns.get());
+        self.units.set(self.units.get().max(lent.units));
+        self.charge(more)?;
+        self.spend(0)
+    }
+
     /// Adds the time since the clock was read last.
     fn look(&self) -> Result<(), Spent> {
         let now = cpu_ns();
-        if let Some((_, then)) = self.last_look.get() {
-            self.cpu_ns.set(self.cpu_ns.get().saturating_add(now.saturating_sub(then)));
+        let then = self.last_look.replace(Some((self.units.get(), now)));
+        self.charge(then.map_or(0, |(_, then)| now.saturating_sub(then)))
+    }
+
+    /// Adds time. What is more than a slice is charged to the site.
+    fn charge(&self, ns: u64) -> Result<(), Spent> {
+        let before = self.cpu_ns.get();
+        let used = before.saturating_add(ns);
+        self.cpu_ns.set(used);
+        if used <= SLICE_NS {
+            return Ok(());
         }
-        self.last_look.set(Some((self.units.get(), now)));
-        if self.cpu_ns.get() > CPU_NS { Err(Spent) } else { Ok(()) }
+        shares::charge(self.account(), if before > SLICE_NS { ns } else { used });
+        if used > CPU_NS {
+            return Err(self.exhaust());
+        }
+        if self.offence().and_then(shares::penalty).is_some() {
+            self.cpu_ns.set(u64::MAX);
+            return Err(Spent);
+        }
+        Ok(())
+    }
+
+    /// Notes whose budget is spent, unless that was for an earlier request.
+    #[cold]
+    fn exhaust(&self) -> Spent {
+        if let Some(offence) = self.offence().filter(|_| self.cpu_ns.get() != u64::MAX && !self.told.get()) {
+            shares::penalise(offence);
+        }
+        Spent
+    }
+
+    /// The place of the request among those that let others go first. The client of a penalty is the last.
+    pub fn place(&self) -> Place {
+        let is_penalised = self.offence().and_then(shares::penalty).is_some();
+        Place { account: self.account(), used_ns: if is_penalised { u64::MAX } else { self.cpu_ns.get() } }
+    }
+
+    /// The site that pays.
+    fn account(&self) -> shares::Account {
+        self.payer.borrow().as_ref().map_or(0, |(own, _)| own.account())
+    }
+
+    /// The client and the rules.
+    fn offence(&self) -> Option<shares::Offence> {
+        let payer = self.payer.borrow();
+        let (own, connection) = payer.as_ref()?;
+        let client = match &connection.peer {
+            Peer::Inet(address) => Keyed::default().hash_one(address.ip()),
+            Peer::Unix(_) => 0,
+        };
+        Some((client, own.scope.as_ptr() as u64))
+    }
+}
+
+impl Lent {
+    /// Does a part of the work, and charges its units and its time.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub fn work<T>(&mut self, work: impl FnOnce(&Budget) -> Result<T, Spent>) -> Result<T, Spent> {
+        let budget = Budget::default();
+        budget.units.set(self.units);
+        let running = budget.run();
+        let result = budget.look().and_then(|()| work(&budget));
+        drop(running);
+        self.units = budget.units.get();
+        self.cpu_ns = self.cpu_ns.saturating_add(budget.cpu_ns.get() / OFF_LOOP);
+        if self.cpu_ns > CPU_NS { Err(Spent) } else { result }
     }
 }
 
@@ -142,7 +268,12 @@ fn cpu_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, CPU_NS, Spent, UNITS, UNITS_PER_LOOK, cpu_ns};
+    use super::{
+        Budget, CPU_NS, Connection, Fields, Overlaid, Peer, SLICE_NS, Spent, Status, UNITS, UNITS_PER_LOOK,
+        cpu_ns, shares,
+    };
+    use std::rc::Rc;
+    use std::sync::Weak;
 
     #[test]
     fn units_come_to_an_end() {
@@ -199,6 +330,49 @@ mod tests {
         burn();
         drop(outer);
         assert!(budget.cpu_ns.get() >= CPU_NS / 4, "the inner run ended the outer one");
+    }
+
+    /// A budget for which a client with this address pays.
+    fn paid_by(address: &str, own: &Rc<Overlaid>) -> Budget {
+        let peer = Peer::Inet(address.parse().unwrap());
+        let budget = Budget::default();
+        let connection = Rc::new(Connection::new(peer.clone(), peer));
+        budget.payer.replace(Some((Rc::clone(own), connection)));
+        budget
+    }
+
+    #[test]
+    fn a_client_that_spent_a_budget_gets_a_slice_from_the_same_rules() {
+        let path = b"/srv/tenant/x".to_vec();
+        let (below, scope) = (Weak::new(), Weak::new());
+        let own = Rc::new(Overlaid { path, uri_start: None, root_end: 11, metadata: None, below, scope });
+        let first = paid_by("203.0.113.1:1", &own);
+        assert!(first.charge(CPU_NS + 1).is_err() && shares::used(own.account()) == CPU_NS + 1);
+        assert_eq!(first.refusal(&mut Fields::new()), Status::INTERNAL_SERVER_ERROR);
+        let again = paid_by("203.0.113.1:2", &own);
+        assert!(again.charge(SLICE_NS).is_ok() && again.charge(1).is_err() && again.spend(0).is_err());
+        let mut fields = Fields::new();
+        assert_eq!(again.refusal(&mut fields), Status::SERVICE_UNAVAILABLE);
+        assert!(fields.get("retry-after").is_some());
+        assert_eq!(again.place().used_ns, u64::MAX);
+        let other = paid_by("203.0.113.2:1", &own);
+        assert!(other.charge(SLICE_NS + 1).is_ok() && other.ends_slice() && !other.ends_slice());
+    }
+
+    #[test]
+    fn work_off_the_event_loop_costs_an_eighth_of_its_time() {
+        let budget = Budget::default();
+        let mut lent = budget.lend();
+        let burn = |_: &Budget| {
+            let end = cpu_ns() + 8 * CPU_NS / 10;
+            while cpu_ns() < end {}
+            Ok(())
+        };
+        assert!(lent.work(burn).is_ok() && budget.take_back(&lent).is_ok());
+        let used = budget.cpu_ns.get();
+        assert!((CPU_NS / 10..CPU_NS).contains(&used), "{used}");
+        let mut lent = budget.lend();
+        assert!(lent.work(|budget| budget.spend(UNITS + 1)).is_err() && budget.take_back(&lent).is_err());
     }
 
     #[test]

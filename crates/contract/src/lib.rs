@@ -40,7 +40,7 @@ mod variable;
 pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
-pub use budget::{Budget, Running, Spent};
+pub use budget::{Budget, Lent, Running, Spent};
 pub use config::{Config, Place, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
 pub use directive::{AnyDirective, Counted, Directive, Info, Parsed, Rule};

@@ -3,6 +3,9 @@
 use crate::{Budget, Directive, Exchange, Scope, SectionId, Spent};
 use conf::Node;
 use conf::apache::AllowedBelow;
+use http::hash::Keyed;
+use journal::shares::Account;
+use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 use std::{fmt, fs, io};
 
@@ -25,6 +28,8 @@ pub struct Overlaid {
     pub path: Vec<u8>,
     /// Where the URI begins in it, if the path depends on nothing else.
     pub uri_start: Option<usize>,
+    /// Where the root ends in it.
+    pub root_end: usize,
     /// What is there, if that was looked at; `Some(None)` where there is no file.
     pub metadata: Option<Option<fs::Metadata>>,
     /// The scope of the location.
@@ -37,6 +42,11 @@ impl Overlaid {
     /// The URI that the path was made from, if it depends on nothing else.
     pub fn uri(&self) -> Option<&[u8]> {
         self.path.get(self.uri_start?..)
+    }
+
+    /// The site, for [`journal::shares`]: all that is below one root.
+    pub fn account(&self) -> Account {
+        Keyed::default().hash_one(self.path.get(..self.root_end).unwrap_or_default()) | 1
     }
 }
 

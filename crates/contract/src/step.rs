@@ -3,6 +3,7 @@
 use crate::{Body, Exchange, Task};
 use bytes::Bytes;
 use http::{ResponseHead, Status};
+use journal::shares::Place;
 use std::any::Any;
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ pub enum Reroute {
 pub enum Work {
     /// A delay.
     Sleep(Duration),
+    /// A further turn, after those of other connections; this is its place among those that wait so.
+    Yield(Place),
     /// The request's body, read whole into [`Request::body`](crate::Request::body).
     RequestBody,
     /// The request's body: in [`Request::body`](crate::Request::body) if all of it is there, else as it comes, by
@@ -87,7 +90,7 @@ pub enum Work {
 
 /// The result of the work.
 pub enum Outcome {
-    /// The delay is over, or the request's body is there, or on its way.
+    /// The delay is over, the turn has come, or the request's body is there, or on its way.
     Done,
     /// The subrequest's response.
     Subresponse(Subresponse),

@@ -4,6 +4,7 @@ use super::inner::{self, Inside};
 use super::request::{After, Request};
 use crate::pipeline::Flow;
 use contract::{Connection, Subrequest};
+use journal::shares;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::memory::{self, Held};
@@ -46,6 +47,7 @@ impl Detached {
 
     /// Goes on; ready when the request is over.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        shares::begin_turn();
         if !std::mem::replace(&mut self.is_begun, true) {
             let progress = self.request.flow.run();
             self.request.start(progress);

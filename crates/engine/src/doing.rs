@@ -8,6 +8,7 @@ use super::inner::{self, Inner};
 use crate::pipeline::Flow;
 use contract::{Outcome, Subrequest, Task, Turn, Work};
 use http::Status;
+use journal::shares::{self, Place};
 use std::any::Any;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,6 +18,10 @@ use wire::Job;
 /// Work that was begun.
 pub(crate) enum Doing {
     Sleep(Pin<Box<Sleep>>),
+    /// Others go first: the place after them, and the turn in which the request yielded.
+    Yield(Place, Option<u64>),
+    /// A subrequest at this depth that begins in another turn than this, which has had enough of them.
+    Later(Option<Subrequest>, u32, u64),
     Body(Box<Collecting>),
     Task {
         task: Box<dyn Task>,
@@ -46,18 +51,18 @@ impl Doing {
     pub(crate) fn start(work: Work, flow: &mut Flow, depth: u32, end: &mut dyn End) -> Doing {
         let explains = end.explains();
         match work {
-            Work::Sleep(_) | Work::RequestBody | Work::RequestStream if explains => {
+            Work::Sleep(_) | Work::Yield(_) | Work::RequestBody | Work::RequestStream if explains => {
                 Doing::done(Outcome::Done)
             }
+            Work::Yield(place) => Doing::Yield(place, None),
             Work::Sleep(delay) => Doing::Sleep(Box::pin(sleep(delay))),
             Work::RequestBody | Work::RequestStream if flow.exchange.subrequest => Doing::done(Outcome::Done),
             Work::RequestBody => Doing::collect(flow, true, end),
             Work::RequestStream => Doing::collect(flow, false, end),
-            Work::Subrequest(wanted) => match Inner::new(flow, wanted, depth, explains) {
-                Some(inner) if inner.is_polled_by_requester() => Doing::done(Outcome::Begun(Box::new(inner))),
-                Some(inner) => Doing::Inner(Box::new(inner)),
-                None => Doing::done(Outcome::Failed(Status::INTERNAL_SERVER_ERROR)),
-            },
+            Work::Subrequest(wanted) if !explains && inner::has_enough(&flow.exchange) => {
+                Doing::Later(Some(wanted), depth, shares::turn())
+            }
+            Work::Subrequest(wanted) => Doing::subrequest(flow, wanted, depth, explains),
             Work::Aside(all) if explains => Doing::each(all, depth),
             Work::Aside(all) if flow.exchange.subrequest => match inner::leave(flow, all, depth) {
                 Ok(()) => Doing::done(Outcome::Done),
@@ -72,6 +77,14 @@ impl Doing {
             Work::Upstream { .. } if explains => Doing::Passed,
             Work::Task(task) => Doing::Task { task, lasts: false, has_hints: false },
             Work::Upstream { task, lasts } => Doing::Task { task, lasts, has_hints: false },
+        }
+    }
+
+    fn subrequest(flow: &mut Flow, wanted: Subrequest, depth: u32, explains: bool) -> Doing {
+        match Inner::new(flow, wanted, depth, explains) {
+            Some(inner) if inner.is_polled_by_requester() => Doing::done(Outcome::Begun(Box::new(inner))),
+            Some(inner) => Doing::Inner(Box::new(inner)),
+            None => Doing::done(Outcome::Failed(Status::INTERNAL_SERVER_ERROR)),
         }
     }
 
@@ -99,6 +112,24 @@ impl Doing {
     ) -> Poll<Result<Outcome, Passed>> {
         let (polled, lasts) = match self {
             Doing::Sleep(sleep) => (sleep.as_mut().poll(cx).map(|()| Outcome::Done), false),
+            Doing::Yield(place, turn) => {
+                let is_later = turn.is_some_and(|turn| turn != shares::turn());
+                if !is_later {
+                    turn.get_or_insert_with(shares::turn);
+                    inner::yield_turn(cx, *place);
+                }
+                (if is_later { Poll::Ready(Outcome::Done) } else { Poll::Pending }, false)
+            }
+            Doing::Later(wanted, depth, turn) => {
+                if *turn != shares::turn()
+                    && let Some(wanted) = wanted.take()
+                {
+                    *self = Doing::subrequest(flow, wanted, *depth, false);
+                    return self.poll(cx, flow, end);
+                }
+                inner::yield_turn(cx, inner::place(&flow.exchange));
+                (Poll::Pending, false)
+            }
             Doing::Body(collecting) => {
                 let collected = ready!(collecting.poll(cx, &mut flow.exchange, end));
                 return Poll::Ready(Ok(collected.map_or_else(Outcome::Failed, |()| Outcome::Done)));

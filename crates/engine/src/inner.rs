@@ -14,6 +14,7 @@ use contract::{
 };
 use http::Status;
 use journal::Level;
+use journal::shares::{self, Place};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -28,13 +29,24 @@ pub(crate) const DEPTH_MAX: u32 = 50;
 /// How many subrequests one request may come to, however they nest.
 const COUNT_MAX: u32 = 64 * 1024;
 
+/// How many subrequests of one request begin in a turn. Each takes as long as a request.
+const TURN_MAX: u32 = 8;
+
+/// About how much processor time a subrequest takes, in nanoseconds.
+const SUBREQUEST_NS: u64 = 50_000;
+
 /// The most content of a subrequest that is collected, in bytes.
 const COLLECTED_MAX: usize = 8 * 1024 * 1024;
 
 /// What the subrequests of one request have in common; attached to it.
+#[derive(Default)]
 struct Subrequests {
     /// How many there were.
     count: Cell<u32>,
+    /// How many of them began in the turn of this number.
+    in_turn: Cell<(u64, u32)>,
+    /// Whether the log has a message about one that was refused.
+    told: Cell<bool>,
     /// Detached requests that the request gives to its sender at its next poll; none when the request is over.
     left: RefCell<Option<Vec<Detached>>>,
 }
@@ -42,7 +54,9 @@ struct Subrequests {
 impl Subrequests {
     fn of(exchange: &Exchange) -> Rc<Subrequests> {
         exchange.attached_to_all::<Subrequests>().unwrap_or_else(|| {
-            let shared = Rc::new(Subrequests { count: Cell::new(0), left: RefCell::new(Some(Vec::new())) });
+            let left = RefCell::new(Some(Vec::new()));
+            let shared = Subrequests { left, ..Subrequests::default() };
+            let shared = Rc::new(shared);
             exchange.attach_shared(Rc::clone(&shared));
             shared
         })
@@ -147,14 +161,39 @@ pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
     let shared = Subrequests::of(exchange);
     let count = shared.count.get() + 1;
     shared.count.set(count);
+    let (turn, begun) = shared.in_turn.get();
+    shared.in_turn.set((shares::turn(), if turn == shares::turn() { begun + 1 } else { 1 }));
     let problem = match (depth >= DEPTH_MAX, count > COUNT_MAX) {
         (true, _) => "subrequests cycle",
         (_, true) => "too many subrequests",
         _ => return true,
     };
-    let path = String::from_utf8_lossy(&wanted.path);
-    exchange.log(Level::Error, &format!("{problem} while processing \"{path}\""));
+    if !shared.told.replace(true) {
+        let path = String::from_utf8_lossy(&wanted.path);
+        exchange.log(Level::Error, &format!("{problem} while processing \"{path}\""));
+    }
     false
+}
+
+/// Whether a request has begun as many subrequests in this turn as it may.
+pub(crate) fn has_enough(exchange: &Exchange) -> bool {
+    let Some(shared) = exchange.attached_to_all::<Subrequests>() else { return false };
+    let (turn, begun) = shared.in_turn.get();
+    turn == shares::turn() && begun >= TURN_MAX
+}
+
+/// The place of a request that has begun enough subrequests for one turn.
+pub(crate) fn place(exchange: &Exchange) -> Place {
+    let count = exchange.attached_to_all::<Subrequests>().map_or(0, |shared| shared.count.get());
+    let account = exchange.overlaid.as_ref().map_or(0, |own| own.account());
+    Place { account, used_ns: u64::from(count) * SUBREQUEST_NS }
+}
+
+/// Lets other connections go first. The request is polled again in a further turn.
+pub(crate) fn yield_turn(cx: &Context<'_>, place: Place) {
+    shares::yield_turn(place);
+    // A stream of HTTP/2 has to be woken itself.
+    cx.waker().wake_by_ref();
 }
 
 /// Leaves detached requests of a subrequest to the request that it belongs to.
@@ -404,7 +443,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEPTH_MAX, Inner};
+    use super::{DEPTH_MAX, Inner, SUBREQUEST_NS, TURN_MAX, has_enough, place, shares};
     use crate::pipeline::Flow;
     use crate::prototypes;
     use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Subrequest};
@@ -429,7 +468,13 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             match Inner::new(flow, wanted, depth, false) {
-                Some(mut inner) => poll_fn(|cx| inner.poll(cx)).await,
+                Some(mut inner) => {
+                    poll_fn(|cx| {
+                        shares::begin_turn();
+                        inner.poll(cx)
+                    })
+                    .await
+                }
                 None => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
             }
         })
@@ -471,6 +516,21 @@ mod tests {
             assert_eq!(text(piece), part);
         }
         assert!(matches!(pull(&mut *source), Pull::End));
+    }
+
+    #[test]
+    fn a_turn_begins_a_bounded_number_of_subrequests() {
+        let site = prototypes::site("location / { body x; }");
+        let flow = flow(&site);
+        let begin = || Inner::new(&flow, Subrequest::get("/x", Content::Collected), 0, false).is_some();
+        shares::begin_turn();
+        for _ in 0..TURN_MAX {
+            assert!(!has_enough(&flow.exchange) && begin());
+        }
+        assert!(has_enough(&flow.exchange));
+        assert_eq!(place(&flow.exchange).used_ns, u64::from(TURN_MAX) * SUBREQUEST_NS);
+        shares::begin_turn();
+        assert!(!has_enough(&flow.exchange));
     }
 
     #[test]

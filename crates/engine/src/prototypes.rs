@@ -390,6 +390,7 @@ impl Bench {
                 }
                 Outcome::Done
             }
+            Work::Yield(_) => Outcome::Done,
             Work::Job(job) => Outcome::Job(job()),
             Work::Task(_) | Work::Upstream { .. } | Work::RequestStream => {
                 unreachable!("no other server here")

@@ -8,6 +8,7 @@ use super::sending::{Sending, poll_flush};
 use crate::pipeline::{Flow, Progress};
 use contract::{Body, Outcome, Work};
 use http::Status;
+use journal::shares;
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -94,6 +95,9 @@ impl Request {
     }
 
     fn go_on(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
+        if !self.flow.exchange.subrequest {
+            shares::begin_turn();
+        }
         loop {
             let Request { flow, state, depth, .. } = self;
             match state {
@@ -183,6 +187,7 @@ impl Request {
 
     /// Goes on with what follows the response; ready when that is over. It goes on without the client.
     pub fn poll_follow_up(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<()> {
+        shares::begin_turn();
         loop {
             let Request { flow, state, depth, .. } = self;
             match state {

@@ -1,5 +1,5 @@
 //! Logs: files that all writers share and that can be reopened, buffers, syslog, and the lines of the error log. The clock
-//! that stamps the lines is here, too.
+//! that stamps the lines is here, too, and who used the processor ([`shares`]).
 //!
 //! A function that writes returns a complaint if the log cannot be written: at most one a minute for each log. Nothing
 //! waits for a log. A line that cannot be written is dropped and counted ([`lost_lines`]).
@@ -17,6 +17,7 @@ mod next_write;
 mod rate_limit;
 pub mod readable;
 mod sample;
+pub mod shares;
 mod syslog;
 
 pub use buffer::{Buffering, Gzip};

@@ -3,6 +3,7 @@
 
 use crate::pulse::Pulse;
 use journal::clock::Turn;
+use journal::shares::{self, Account, Place};
 use net::Events;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -78,6 +79,9 @@ pub(crate) struct TaskTable<T> {
     queue: Arc<Mutex<Queue>>,
     /// Members that yielded.
     later: RefCell<VecDeque<u32>>,
+    /// Members that yielded because of the rules, pages or listings of a site, by that site. Those that used least come
+    /// first.
+    expensive: RefCell<Vec<(Account, VecDeque<(u64, u32)>)>>,
 }
 
 struct Slots<T> {
@@ -229,7 +233,14 @@ impl<T: Member> TaskTable<T> {
     /// Free yet; these events are looked for, too.
     pub(crate) fn new(events: Rc<Events>, pulse: Arc<Pulse>) -> Rc<TaskTable<T>> {
         let slots = RefCell::new(Slots { all: Vec::new(), free: Vacancies::default() });
-        Rc::new(TaskTable { events, pulse, slots, queue: Arc::default(), later: RefCell::default() })
+        Rc::new(TaskTable {
+            events,
+            pulse,
+            slots,
+            queue: Arc::default(),
+            later: RefCell::default(),
+            expensive: RefCell::default(),
+        })
     }
 
     /// What happens to the connections of the thread.
@@ -307,7 +318,7 @@ impl<T: Member> TaskTable<T> {
             self.pulse.beat();
             // Sleep only after `poll` returned `Pending`: the last event may have woken no connection.
             let is_in_vain = self.events.poll(cx)?.is_pending();
-            let waited = self.later.borrow().len();
+            let waited = self.later.borrow().len() + self.expensive.borrow().len();
             if batch.is_empty() {
                 let mut queue = polling.give(batch);
                 if batch.is_empty() && waited == 0 && is_in_vain {
@@ -345,18 +356,47 @@ impl<T: Member> TaskTable<T> {
         batch.drain(..polled);
     }
 
+    /// The connection whose request used least of those for the site that used least of the processor lately.
+    fn take_expensive(&self) -> Option<u32> {
+        let mut sites = self.expensive.borrow_mut();
+        let least = (0..sites.len()).min_by_key(|&at| shares::used(sites[at].0))?;
+        let slot = sites[least].1.pop_front();
+        if sites[least].1.is_empty() {
+            sites.swap_remove(least);
+        }
+        slot.map(|(_, slot)| slot)
+    }
+
     /// Polls connections that yielded: for a while if no other one is ready, else only one of them.
     fn poll_later(&self, started: Option<Instant>) {
-        while let Some(slot) = { self.later.borrow_mut().pop_front() } {
-            MEMBERS_READY.set(self.later.borrow().len() + 1);
-            if let Some(slot) = self.slots.borrow().all.get(slot as usize) {
-                slot.waker.is_later.store(false, Ordering::Relaxed);
+        loop {
+            // Neither kind waits for the other.
+            let next = [self.later.borrow_mut().pop_front(), self.take_expensive()];
+            if next == [None; 2] {
+                break;
             }
-            self.poll_member(slot);
+            for slot in next.into_iter().flatten() {
+                MEMBERS_READY.set(self.later.borrow().len() + 1);
+                if let Some(slot) = self.slots.borrow().all.get(slot as usize) {
+                    slot.waker.is_later.store(false, Ordering::Relaxed);
+                }
+                self.poll_member(slot);
+            }
             if started.is_none_or(|started| started.elapsed() > SLICE) {
                 break;
             }
         }
+    }
+
+    fn put_later(&self, slot: u32, place: Option<Place>) {
+        let Some(Place { account, used_ns }) = place else { return self.later.borrow_mut().push_back(slot) };
+        let mut sites = self.expensive.borrow_mut();
+        let site = sites.iter().position(|(known, _)| *known == account).unwrap_or_else(|| {
+            sites.push((account, VecDeque::new()));
+            sites.len() - 1
+        });
+        let slots = &mut sites[site].1;
+        slots.insert(slots.partition_point(|(used, _)| *used <= used_ns), (used_ns, slot));
     }
 
     fn poll_member(&self, slot: u32) {
@@ -366,10 +406,15 @@ impl<T: Member> TaskTable<T> {
             // A wake-up from now on queues the member again. The member must see all writes before earlier wake-ups:
             // that needs a swap with `AcqRel`, and a store is not enough.
             slot.waker.is_queued.swap(false, Ordering::AcqRel);
+            if slot.waker.is_later.load(Ordering::Relaxed) {
+                // It yielded, and is polled when it is its turn.
+                return;
+            }
             let Some(member) = slot.take() else { return };
             (member, Waker::from(Arc::clone(&slot.waker)))
         };
         YIELDS.set(false);
+        shares::take_yield();
         self.pulse.polls(member.number());
         self.events.allow(TURN_CALLS);
         let polled =
@@ -379,8 +424,10 @@ impl<T: Member> TaskTable<T> {
         if let Ok(Poll::Pending) = polled {
             let place = &mut self.slots.borrow_mut().all[slot as usize];
             place.member = Presence::Here(member);
-            if YIELDS.get() && !place.waker.is_later.swap(true, Ordering::Relaxed) {
-                self.later.borrow_mut().push_back(slot);
+            let place_later = shares::take_yield();
+            if (YIELDS.get() || place_later.is_some()) && !place.waker.is_later.swap(true, Ordering::Relaxed)
+            {
+                self.put_later(slot, place_later);
             }
             return;
         }
@@ -397,6 +444,7 @@ impl<T: Member> TaskTable<T> {
 mod tests {
     use super::{LOOKS_AT_CLOCK, MANY, Member, MemberWaker, SLICE, Slot, TaskTable, is_busy, yield_turn};
     use crate::event_loop::runtime;
+    use journal::shares::{self, Place};
     use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
     use std::future::{Future, pending, poll_fn};
@@ -495,6 +543,44 @@ mod tests {
             assert_eq!(lowest(2), [0, 4]);
             assert_eq!(lowest(100), [0, 2, 3, 4]);
             table.change(99, |member| member.0 = None);
+        });
+    }
+
+    /// Yields as a request that used so much of a site's share.
+    async fn yield_for(account: u64, used_ns: u64) {
+        let mut yielded = false;
+        poll_fn(|cx| match std::mem::replace(&mut yielded, true) {
+            true => Poll::Ready(()),
+            false => {
+                shares::yield_turn(Place { account, used_ns });
+                // As a stream of HTTP/2 does; the connection keeps its place all the same.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    #[test]
+    fn the_site_and_the_request_that_used_least_go_on_first() {
+        with_crowd(async |table| {
+            shares::charge(1, 2_000_000);
+            shares::charge(2, 1_000_000);
+            let order = Rc::new(RefCell::new(Vec::new()));
+            for (name, place) in
+                [("much", (1, 9)), ("little", (1, 3)), ("other", (2, 9)), ("at once", (0, 0))]
+            {
+                let order = Rc::clone(&order);
+                table.add(Box::pin(async move {
+                    if place.0 != 0 {
+                        yield_for(place.0, place.1).await;
+                    }
+                    order.borrow_mut().push(name);
+                    pending::<()>().await;
+                }));
+            }
+            until(|| order.borrow().len() == 4).await;
+            assert_eq!(*order.borrow(), ["at once", "other", "little", "much"]);
         });
     }
 

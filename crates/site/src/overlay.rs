@@ -14,14 +14,15 @@ mod survey;
 use crate::load::Table;
 use crate::scope_change::{enter, enter_kept};
 use cache::Lookup;
-use chain::{Chain, Failure};
+use chain::{Chain, Decisions, Failure};
 use contract::{
     Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Scope, Spent, Step, Work,
 };
 use files::Files;
 use http::Status;
-use journal::{Level, LogFiles};
+use journal::{Level, LogFiles, shares};
 use seen::Way;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,16 +73,24 @@ impl Handler for Choose {
         match seen::chosen(exchange) {
             Some(own) if enter_kept(exchange, &own.scope) => {
                 exchange.overlaid = Some(own);
-                Step::Next
+                admit(exchange)
             }
             _ => self.search(exchange),
         }
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let Outcome::Job(result) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        let result = match outcome {
+            Outcome::Job(result) => result,
+            Outcome::Done => {
+                let undecided = exchange.attached::<Undecided>().and_then(|undecided| undecided.0.take());
+                return undecided
+                    .map_or(Step::Next, |(read, decisions)| self.decide(exchange, read, decisions));
+            }
+            _ => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        };
         let result = match result.downcast::<Loaded>() {
-            Ok(loaded) => return self.decide(exchange, *loaded),
+            Ok(loaded) => return self.begin(exchange, *loaded),
             Err(result) => result.downcast::<Found>(),
         };
         let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
@@ -107,7 +116,7 @@ impl Choose {
         {
             exchange.overlaid = Some(Rc::clone(&way.own));
             seen::shared(|seen| seen.keep(way));
-            return Step::Next;
+            return admit(exchange);
         }
         let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
         let way = match search::find(exchange, overlay) {
@@ -137,6 +146,10 @@ impl Choose {
                 let files = Rc::unwrap_or_clone(files);
                 self.compile(exchange, Read { files, chain }, decisions)
             }
+            Lookup::Undecided(chain, decisions) => {
+                let files = Rc::unwrap_or_clone(files);
+                wait(exchange, Read { files, chain }, decisions)
+            }
             Lookup::Unknown => {
                 let (base, mut files) = (Arc::clone(&self.base), Rc::unwrap_or_clone(files));
                 Step::Await(Work::Job(Box::new(move || {
@@ -147,8 +160,8 @@ impl Choose {
         }
     }
 
-    /// Decides which blocks count, when the files are read.
-    fn decide(&self, exchange: &mut Exchange, loaded: Loaded) -> Step {
+    /// Begins to decide which blocks count, when the files are read.
+    fn begin(&self, exchange: &mut Exchange, loaded: Loaded) -> Step {
         let Loaded { files, chain } = loaded;
         let chain = match chain {
             Ok(chain) => chain,
@@ -160,10 +173,16 @@ impl Choose {
             }
         };
         chain.notes.iter().for_each(|note| exchange.log(Level::Warn, note));
+        self.decide(exchange, Read { files, chain }, Decisions::default())
+    }
+
+    /// Decides which blocks count, a slice of time in each turn.
+    fn decide(&self, exchange: &mut Exchange, read: Read, mut decisions: Decisions) -> Step {
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        match chain.decide(exchange, &budget) {
-            Ok(decisions) => self.compile(exchange, Read { files, chain }, decisions),
+        match read.chain.decide(&mut decisions, exchange, &budget) {
+            Ok(true) => self.compile(exchange, read, decisions.counting.into()),
+            Ok(false) => wait(exchange, read, decisions),
             Err(Spent) => refuse_spent(exchange),
         }
     }
@@ -206,7 +225,28 @@ fn scope(
 fn take(exchange: &mut Exchange, own: Rc<Overlaid>, scope: &Arc<Scope>) -> Step {
     exchange.overlaid = Some(own);
     enter(exchange, scope);
-    Step::Next
+    admit(exchange)
+}
+
+/// Lets others go first if the rules, pages and listings of the site took more than its share of the processor lately.
+#[inline]
+fn admit(exchange: &Exchange) -> Step {
+    if !shares::is_strained() || exchange.subrequest {
+        return Step::Next;
+    }
+    match exchange.overlaid.as_ref().map(|own| own.account()).filter(|&account| shares::is_over(account)) {
+        Some(_) => Step::Await(Work::Yield(Budget::of(exchange).place())),
+        None => Step::Next,
+    }
+}
+
+/// Files of a request, with the blocks in them that are not decided yet.
+struct Undecided(Cell<Option<(Read, Decisions)>>);
+
+/// Goes on with the blocks in a further turn.
+fn wait(exchange: &Exchange, read: Read, decisions: Decisions) -> Step {
+    exchange.attach_own(Undecided(Cell::new(Some((read, decisions)))));
+    Step::Await(Work::Yield(Budget::of(exchange).place()))
 }
 
 fn with_scope(own: &Overlaid, scope: &Arc<Scope>) -> Rc<Overlaid> {
@@ -220,11 +260,12 @@ pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
     below.unwrap_or_else(|| Arc::clone(&exchange.scope))
 }
 
-fn refuse_spent(exchange: &Exchange) -> Step {
-    if Budget::of(exchange).tell() {
+fn refuse_spent(exchange: &mut Exchange) -> Step {
+    let budget = Budget::of(exchange);
+    if budget.tell() {
         exchange.log(Level::Error, &Spent.to_string());
     }
-    Step::Finish(Status::INTERNAL_SERVER_ERROR)
+    Step::Finish(budget.refusal(&mut exchange.response.fields))
 }
 
 fn refuse(exchange: &Exchange, failure: &Failure) -> Step {

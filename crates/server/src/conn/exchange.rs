@@ -392,6 +392,7 @@ mod tests {
         exchange.overlaid = Some(Rc::new(Overlaid {
             path: b"/a".to_vec(),
             uri_start: None,
+            root_end: 0,
             metadata: None,
             below: Weak::new(),
             scope: Weak::new(),

@@ -1,6 +1,6 @@
 //! A thread's own cache of compiled files, which needs no lock. [`store`] keeps the files.
 
-use super::chain::{Chain, Failure};
+use super::chain::{Chain, Decisions, Failure};
 use super::files::{File, Files};
 use super::store::{self, SCOPES_MAX};
 use super::{Base, Found};
@@ -19,6 +19,8 @@ pub(super) enum Lookup {
     Failure(Failure),
     /// The files are read, but not compiled for a request such as this, for which these blocks count.
     Uncompiled(Arc<Chain>, Box<[bool]>),
+    /// The files are read. Which blocks count takes longer than a slice of time.
+    Undecided(Arc<Chain>, Decisions),
     Unknown,
     /// The request may not take any longer.
     Spent,
@@ -68,11 +70,13 @@ pub(super) fn look_up(base: &Arc<Base>, files: &Files, exchange: &Exchange, budg
             Ok(false) => return Lookup::Unknown,
             Ok(true) => {}
         }
-        match chain.decide(exchange, budget) {
+        let mut decisions = Decisions::default();
+        match chain.decide(&mut decisions, exchange, budget) {
             Err(Spent) => Lookup::Spent,
-            Ok(decisions) => match entry.scope(&decisions) {
+            Ok(false) => Lookup::Undecided(chain, decisions),
+            Ok(true) => match entry.scope(&decisions.counting) {
                 Some(scope) => Lookup::Scope(scope, chain.is_fixed()),
-                None => Lookup::Uncompiled(chain, decisions),
+                None => Lookup::Uncompiled(chain, decisions.counting.into()),
             },
         }
     })

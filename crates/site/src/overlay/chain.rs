@@ -63,6 +63,14 @@ pub(super) struct Chain {
     used: AtomicU64,
 }
 
+/// Which blocks count for a request, as far as that was decided.
+#[derive(Default)]
+pub(super) struct Decisions {
+    pub(super) counting: Vec<bool>,
+    /// Whether a block counts or one that it is the other case of.
+    settled: Vec<bool>,
+}
+
 /// A block that counts for some requests only, and where it stands.
 struct Placed {
     parent: Option<usize>,
@@ -141,24 +149,32 @@ fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) ->
 }
 
 impl Chain {
-    /// Which blocks count, in their order.
+    /// Goes on to decide which blocks count, in their order. `false` if the request's slice of time ended before.
     ///
     /// # Errors
     /// [`Spent`].
-    pub(super) fn decide(&self, exchange: &Exchange, budget: &Budget) -> Result<Box<[bool]>, Spent> {
-        let mut decisions: Vec<bool> = Vec::with_capacity(self.selections.len());
-        // Whether a block counts or one that it is the other case of.
-        let mut settled: Vec<bool> = Vec::with_capacity(self.selections.len());
-        for placed in &self.selections {
+    pub(super) fn decide(
+        &self,
+        decisions: &mut Decisions,
+        exchange: &Exchange,
+        budget: &Budget,
+    ) -> Result<bool, Spent> {
+        let Decisions { counting, settled } = decisions;
+        counting.reserve_exact(self.selections.len() - counting.len());
+        settled.reserve_exact(self.selections.len() - settled.len());
+        for placed in &self.selections[counting.len()..] {
+            if budget.ends_slice() {
+                return Ok(false);
+            }
             budget.spend(1)?;
-            let outer = placed.parent.is_none_or(|parent| decisions[parent]);
+            let outer = placed.parent.is_none_or(|parent| counting[parent]);
             let is_settled = placed.before.is_some_and(|before| settled[before]);
             let counts =
                 outer && !placed.is_ignored() && !is_settled && (placed.selection.holds)(exchange, budget)?;
-            decisions.push(counts);
+            counting.push(counts);
             settled.push(is_settled || counts);
         }
-        Ok(decisions.into())
+        Ok(true)
     }
 
     /// Whether nothing but the files decides which scope they come to.

@@ -40,7 +40,7 @@ pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, S
     let below = Arc::downgrade(&exchange.scope);
     let is_chosen = scope.is_some() || files.list.is_empty();
     let scope = scope.unwrap_or_else(|| below.clone());
-    let own = Overlaid { uri_start: uri_start(exchange, root_end), path, metadata, below, scope };
+    let own = Overlaid { uri_start: uri_start(exchange, root_end), root_end, path, metadata, below, scope };
     let way = Way { moment, own: Rc::new(own), directories_end, files, is_chosen };
     if is_free {
         seen::shared(|seen| seen.keep(way.clone()));

@@ -217,7 +217,8 @@ mod tests {
         let directories_end = path.rfind('/').unwrap();
         let files = Files::of(overlay, Path::new("src"), Path::new("src/overlay"), 0).unwrap();
         let (uri_start, below) = (Some(ROOT_END), Weak::new());
-        let own = Overlaid { path: path.into(), uri_start, metadata: None, scope: below.clone(), below };
+        let (root_end, scope) = (ROOT_END, below.clone());
+        let own = Overlaid { path: path.into(), uri_start, root_end, metadata: None, scope, below };
         Way { moment, own: Rc::new(own), directories_end, files: Rc::new(files), is_chosen: false }
     }
 

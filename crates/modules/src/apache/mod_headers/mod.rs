@@ -50,7 +50,7 @@ use contract::{
     Args, Body, Budget, Directive, Exchange, Filter, Handler, Loading, Module, Phase, Replaced, ScopeBuilder,
     Step, View,
 };
-use http::{Fields, Status};
+use http::Fields;
 use std::sync::Arc;
 
 /// Fields of responses and requests.
@@ -355,8 +355,7 @@ impl Filter for ChangeFields {
             let apart = change.always.then_some(&mut always);
             let paid = budget.step(0).map_err(Failure::from);
             if let Err(failure) = paid.and_then(|()| change.apply(exchange, apart, &mut made, &budget)) {
-                failure.refuse(exchange);
-                exchange.response.status = Status::INTERNAL_SERVER_ERROR;
+                exchange.response.status = failure.status(exchange);
                 return body;
             }
         }

@@ -11,13 +11,15 @@ use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
-use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
+use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step, Work};
 use http::uri::normalise_path;
 use http::{Status, hex};
 use journal::Level;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::fs::Metadata;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// Compiled rules.
@@ -71,8 +73,8 @@ impl Program {
     fn leaves_for(&self, traits: Traits) -> bool {
         for conditional in &self.rules {
             match conditional.outcome(traits) {
-                Some(Outcome::Fails) => {}
-                Some(Outcome::Ends) => return true,
+                Some(Effectless::Fails) => {}
+                Some(Effectless::Ends) => return true,
                 None => return false,
             }
         }
@@ -81,14 +83,14 @@ impl Program {
 }
 
 /// What comes of a rule without an effect.
-enum Outcome {
+enum Effectless {
     Fails,
     Ends,
 }
 
 impl Conditional {
     /// What comes of the rule, if it has no effect and nothing but what is at the path of the request's file decides that.
-    fn outcome(&self, traits: Traits) -> Option<Outcome> {
+    fn outcome(&self, traits: Traits) -> Option<Effectless> {
         let Conditional { conditions, rule, .. } = self;
         if conditions.is_empty() || !conditions.iter().all(|condition| condition.is_about_file) {
             return None;
@@ -96,8 +98,8 @@ impl Conditional {
         let holds: Result<bool, Infallible> =
             all_hold(conditions, |condition| Ok(condition.holds_for(traits)));
         match holds {
-            Ok(false) => (!rule.flags.chain).then_some(Outcome::Fails),
-            Ok(true) => rule.only_ends().then_some(Outcome::Ends),
+            Ok(false) => (!rule.flags.chain).then_some(Effectless::Fails),
+            Ok(true) => rule.only_ends().then_some(Effectless::Ends),
         }
     }
 }
@@ -119,6 +121,13 @@ pub(super) struct Rewriter {
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
         if self.leaves(exchange) { Step::Next } else { self.carry_out(exchange) }
+    }
+
+    fn resume(&self, exchange: &mut Exchange, _: contract::Outcome) -> Step {
+        match exchange.attached::<Paused>().and_then(|paused| paused.0.take()) {
+            Some(state) => self.go_on(exchange, state),
+            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
     }
 }
 
@@ -152,40 +161,40 @@ impl Rewriter {
             exchange.log(Level::Error, "rewriting needs the option FollowSymLinks");
             return index::refuse(exchange, Status::FORBIDDEN);
         }
+        let args = exchange.request.args.clone();
+        let state = State { filename: path, original: (Vec::new(), args), ..State::default() };
+        self.go_on(exchange, state)
+    }
+
+    /// Carries out the rules from where they stopped, for a slice of time.
+    fn go_on(&self, exchange: &mut Exchange, state: State<'_>) -> Step {
+        let is_lookup = index::is_lookup(exchange);
         let budget = Budget::of(exchange);
         let _running = budget.run();
         let is_subrequest = exchange.subrequest || is_lookup;
-        let args = exchange.request.args.clone();
-        let mut run = Run {
-            redirection: None,
-            program: &self.program,
-            exchange,
-            is_subrequest,
-            filename: path,
-            path_info: None,
-            original: (Vec::new(), args),
-            changes: false,
-            escapes: true,
-            varies_by: Vec::new(),
-            budget: &budget,
-        };
+        let mut run = Run { program: &self.program, exchange, is_subrequest, state, budget: &budget };
         let outcome = run.rules();
-        if matches!(outcome, Ok(None)) && run.redirection.is_none() {
+        if matches!(outcome, Ok(Outcome::Through)) && run.redirection.is_none() {
             run.vary();
         }
         match outcome {
-            Ok(Some(status)) => {
+            Ok(Outcome::Pause) => {
+                let state = std::mem::take(&mut run.state).into_owned();
+                exchange.attach_own(Paused(Cell::new(Some(state))));
+                Step::Await(Work::Yield(budget.place()))
+            }
+            Ok(Outcome::End(status)) => {
                 if !is_lookup {
                     forget_error(exchange);
                 }
                 index::refuse(exchange, status)
             }
-            Ok(None) if !run.changes => Step::Next,
-            Ok(None) if run.has_bad_query() => {
+            Ok(Outcome::Through) if !run.changes => Step::Next,
+            Ok(Outcome::Through) if run.has_bad_query() => {
                 exchange.log(Level::Error, "a rule made a query with a control character or a space");
                 index::refuse(exchange, Status::FORBIDDEN)
             }
-            Ok(None) => match run.redirection {
+            Ok(Outcome::Through) => match run.redirection {
                 Some(status) => run.redirect(status),
                 None => run.internal(self),
             },
@@ -206,11 +215,35 @@ enum Flow {
     End(Status),
 }
 
+/// What became of the rules.
+enum Outcome {
+    /// None of them gave an answer.
+    Through,
+    /// The request has its answer.
+    End(Status),
+    /// A slice of time is over, and others go first.
+    Pause,
+}
+
+/// Rules that go on in a further turn.
+struct Paused(Cell<Option<State<'static>>>);
+
 struct Run<'a> {
     program: &'a Program,
     exchange: &'a mut Exchange,
     /// Whether rules that count for requests of clients only are skipped.
     is_subrequest: bool,
+    state: State<'a>,
+    budget: &'a Budget,
+}
+
+/// How far the rules came.
+#[derive(Default)]
+struct State<'a> {
+    /// The next rule.
+    at: usize,
+    /// How often a rule with `N` began again.
+    rounds: u32,
     /// The path of the file as it is rewritten: below the file system's root, or a path of a URI.
     filename: Cow<'a, [u8]>,
     /// The path info. None while the path has it, which nothing has changed so far.
@@ -220,50 +253,72 @@ struct Run<'a> {
     changes: bool,
     /// Where the path is a URL: the status to send the client there with.
     redirection: Option<Status>,
-    /// Whether a redirect's path is escaped.
-    escapes: bool,
+    /// Whether a redirect's path stays as it is.
+    keeps_path: bool,
     /// The headers of the request that the conditions of rules that matched asked for.
     varies_by: Vec<Box<str>>,
-    budget: &'a Budget,
+}
+
+impl State<'_> {
+    fn into_owned(self) -> State<'static> {
+        State { filename: Cow::Owned(self.filename.into_owned()), ..self }
+    }
+}
+
+impl<'a> Deref for Run<'a> {
+    type Target = State<'a>;
+
+    fn deref(&self) -> &State<'a> {
+        &self.state
+    }
+}
+
+impl<'a> DerefMut for Run<'a> {
+    fn deref_mut(&mut self) -> &mut State<'a> {
+        &mut self.state
+    }
 }
 
 impl Run<'_> {
-    fn rules(&mut self) -> Result<Option<Status>, Failure> {
+    fn rules(&mut self) -> Result<Outcome, Failure> {
         let rules = &self.program.rules;
-        let (mut at, mut rounds) = (0, 0);
-        while let Some(conditional) = rules.get(at) {
+        while let Some(conditional) = rules.get(self.state.at) {
+            if self.budget.ends_slice() {
+                return Ok(Outcome::Pause);
+            }
             let rule = &conditional.rule;
             let args = self.exchange.request.args.as_ref().map_or(0, Vec::len);
             if self.filename.len().max(args) > BYTES_MAX {
                 return Err(Failure::TooLong);
             }
-            at += 1;
+            self.state.at += 1;
             if self.is_subrequest && (rule.flags.no_subrequest || rule.flags.redirect) {
                 continue;
             }
             match self.rule(conditional)? {
                 Flow::Failed => {
                     let mut chained = rule.flags.chain;
-                    while chained && let Some(next) = rules.get(at) {
-                        (chained, at) = (next.rule.flags.chain, at + 1);
+                    while chained && let Some(next) = rules.get(self.state.at) {
+                        chained = next.rule.flags.chain;
+                        self.state.at += 1;
                     }
                 }
                 Flow::Matched => match rule.flags.rounds {
                     Some(rounds_max) => {
-                        rounds += 1;
-                        if rounds >= rounds_max {
+                        self.state.rounds += 1;
+                        if self.state.rounds >= rounds_max {
                             self.exchange.log(Level::Error, "a rule with \"N\" had too many rounds");
-                            return Ok(Some(Status::INTERNAL_SERVER_ERROR));
+                            return Ok(Outcome::End(Status::INTERNAL_SERVER_ERROR));
                         }
-                        at = 0;
+                        self.state.at = 0;
                     }
-                    None => at = at.saturating_add(rule.flags.skip),
+                    None => self.state.at = self.state.at.saturating_add(rule.flags.skip),
                 },
-                Flow::Last => return Ok(None),
-                Flow::End(status) => return Ok(Some(status)),
+                Flow::Last => return Ok(Outcome::Through),
+                Flow::End(status) => return Ok(Outcome::End(status)),
             }
         }
-        Ok(None)
+        Ok(Outcome::Through)
     }
 
     fn rule(&mut self, conditional: &Conditional) -> Result<Flow, Failure> {
@@ -288,7 +343,7 @@ impl Run<'_> {
             return Ok(Flow::End(status));
         }
         if let Some((target, _)) = target {
-            self.escapes = !rule.flags.no_escape;
+            self.keeps_path = rule.flags.no_escape;
             self.take(rule, target)?;
             if rule.flags.pass_through && self.redirection.is_some() {
                 // For Apache the URL of a rule with "PT" is no path.
@@ -351,7 +406,7 @@ impl Run<'_> {
 
     /// Whether the query has bytes that no URI has, and that nothing escapes.
     fn has_bad_query(&self) -> bool {
-        let is_escaped = self.redirection.is_some() && self.escapes;
+        let is_escaped = self.redirection.is_some() && !self.keeps_path;
         let is_bad = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
         !is_escaped && self.exchange.request.args.as_ref().is_some_and(|args| args.iter().any(is_bad))
     }
@@ -490,7 +545,7 @@ impl Run<'_> {
 
     /// Names the headers that matching rules asked for in the response, for caches.
     fn vary(&mut self) {
-        for name in self.varies_by.drain(..) {
+        for name in self.state.varies_by.drain(..) {
             let fields = &mut self.exchange.response.fields;
             if !fields.all("vary").any(|known| known.eq_ignore_ascii_case(name.as_bytes())) {
                 // A name that no field can have is left out.
@@ -502,7 +557,7 @@ impl Run<'_> {
     fn redirect(&mut self, status: Status) -> Step {
         let target = &self.filename;
         let mut location = Vec::new();
-        if self.escapes {
+        if !self.keeps_path {
             let host = path_start(target);
             location.extend_from_slice(&target[..host]);
             escape_uri(&target[host..], &mut location);
@@ -512,7 +567,7 @@ impl Run<'_> {
         if let Some(args) = self.exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
             location.push(b'?');
             // Only a query that a rule made is escaped.
-            match self.escapes && self.original.1.as_ref() != Some(args) {
+            match !self.keeps_path && self.original.1.as_ref() != Some(args) {
                 true => escape_uri(args, &mut location),
                 false => location.extend_from_slice(args),
             }
@@ -557,7 +612,7 @@ impl Run<'_> {
             return Step::Respond(Body::Empty);
         }
         if rewriter.slash && self.path_info.as_ref().is_some_and(Vec::is_empty) {
-            match mod_dir::to_slash(self.exchange, &self.original.0, self.budget) {
+            match mod_dir::to_slash(self.exchange, &self.state.original.0, self.budget) {
                 Ok(Step::Next) => {}
                 Ok(step) => return step,
                 Err(spent) => return Failure::from(spent).refuse(self.exchange),

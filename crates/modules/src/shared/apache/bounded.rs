@@ -22,11 +22,21 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Ends the request, for a reason that the log tells.
-    pub(crate) fn refuse(self, exchange: &Exchange) -> Step {
-        if !matches!(self, Failure::Spent) || Budget::of(exchange).tell() {
+    pub(crate) fn refuse(self, exchange: &mut Exchange) -> Step {
+        Step::Finish(self.status(exchange))
+    }
+
+    /// The status that ends the request; the log tells the reason.
+    pub(crate) fn status(self, exchange: &mut Exchange) -> Status {
+        let is_spent = matches!(self, Failure::Spent);
+        let budget = Budget::of(exchange);
+        if !is_spent || budget.tell() {
             exchange.log(Level::Error, &format!("a file with settings failed: {self}"));
         }
-        Step::Finish(Status::INTERNAL_SERVER_ERROR)
+        match is_spent {
+            true => budget.refusal(&mut exchange.response.fields),
+            false => Status::INTERNAL_SERVER_ERROR,
+        }
     }
 }
 

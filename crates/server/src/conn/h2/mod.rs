@@ -25,6 +25,7 @@ use http2::{Code, Event, Failure, Limits, PREFACE, Priority, RequestRules, read_
 use journal::Level;
 use journal::clock::Time;
 use journal::counters::{self, Count};
+use journal::shares;
 use outgoing::Outgoing;
 use shared::Shared;
 use std::collections::VecDeque;
@@ -186,6 +187,9 @@ impl Multiplexed {
             let mut has_moved = self.stage == Stage::Open && self.read(cx);
             has_moved |= self.serve();
             has_moved |= self.write(cx);
+            if shares::yields() {
+                break;
+            }
             if has_moved && self.pooled < TURN_REQUESTS {
                 continue;
             }
@@ -226,7 +230,9 @@ impl Multiplexed {
 
     /// Whether other work comes first: answers pile up, or other connections wait.
     fn has_enough(&self) -> bool {
-        self.shared.client.output.bytes().len() >= OUTPUT_LIMIT || self.pooled >= TURN_REQUESTS
+        self.shared.client.output.bytes().len() >= OUTPUT_LIMIT
+            || self.pooled >= TURN_REQUESTS
+            || shares::yields()
     }
 
     fn read_frames(&mut self) -> bool {
@@ -491,10 +497,14 @@ impl Multiplexed {
             let Transfer { stream: id, priority, .. } = stream.transfer;
             let has_to_wait = self.turns.has_before(id, priority);
             self.poll_stream(place, if has_to_wait { 0 } else { self.quantum() });
+            if shares::yields() {
+                return has_served;
+            }
         }
         // Until the client takes more, streams join what they have for it.
         while !self.is_full()
             && !self.shared.awaits_client
+            && !shares::yields()
             && let Some(stream) = self.turns.take()
         {
             let Some(place) = self.place(stream) else { continue };
