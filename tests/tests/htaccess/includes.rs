@@ -1,5 +1,7 @@
 //! Commands in pages, as mod_include has them.
 
+use tests::binary::Server;
+
 use super::{agree_on, site};
 
 /// The files beside the pages.
@@ -112,6 +114,41 @@ fn commands() {
     let requests: Vec<String> =
         names.iter().map(|name| format!("GET /{name}?a=%3Cb%3E\nX-Set: <given>")).collect();
     agree_on(site(&files), &["include"], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// As in Apache, ten pages are included inside of each other.
+#[test]
+fn pages_that_include_themselves() {
+    let files = [
+        (".htaccess", "Options +Includes\nAddType text/html .shtml\nAddOutputFilter INCLUDES .shtml\n"),
+        ("once.shtml", "a<!--#include file=\"once.shtml\" -->b"),
+        ("twice.shtml", "a<!--#include file=\"twice.shtml\" -->b<!--#include virtual=\"/twice.shtml\" -->c"),
+        ("one.shtml", "x<!--#include file=\"two.shtml\" -->y"),
+        ("two.shtml", "(<!--#include file=\"one.shtml\" --><!--#fsize file=\"one.shtml\" -->)"),
+        (
+            "query.shtml",
+            "[<!--#if expr='v(\"QUERY_STRING\") != \"b\"' --><!--#include virtual=\"/query.shtml?b\" --><!--#endif -->]",
+        ),
+    ];
+    let requests =
+        ["GET /once.shtml", "GET /twice.shtml", "GET /one.shtml", "GET /query.shtml", "GET /query.shtml?b"];
+    agree_on(site(&files), &["include"], &requests);
+}
+
+/// Apache does all that a page says. Here one request has an end, and the log has one line about it.
+#[test]
+fn a_request_includes_a_bounded_number_of_pages() {
+    let sizes = "<!--#fsize file=\"top.txt\" -->\n".repeat(20_000);
+    let files = [(".htaccess", RULES), ("sizes.shtml", &sizes), ("top.txt", "top\n")];
+    let running = site(&files).start(Server::Fulmar);
+    let answer = running.ask("GET /sizes.shtml");
+    let text = answer.last().text();
+    let failed = text.matches("an error occurred").count();
+    assert_eq!(text.lines().count(), 20_000);
+    assert!((10_000..20_000).contains(&failed), "{failed}");
+    let log = running.log("error.log");
+    assert!(log.lines().filter(|line| line.contains("[error]")).count() <= 2, "{log}");
+    running.stop();
 }
 
 /// Where commands are done, and what happens to the head.

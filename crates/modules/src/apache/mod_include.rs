@@ -6,6 +6,8 @@
 //! What a page includes is a request inside of the server, to which all rules apply; `file` names a file in the
 //! directory of the page or below it.
 //!
+//! Pages include each other up to 10 levels deep, as in Apache. One request includes at most 10,000 pages.
+//!
 //! `exec` is not supported: it leaves the message of an error. Neither is the syntax of expressions of Apache 2.2
 //! (`SSILegacyExprParser`). Pages that the server's configuration has (`ssi on`) keep nginx's commands.
 //!

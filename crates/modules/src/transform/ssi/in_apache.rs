@@ -2,7 +2,7 @@
 
 use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::Command;
-use super::source::{Asked, Expanding, Inclusion, Problem, Settings, subrequest};
+use super::source::{Asked, Expanding, INCLUDED_MAX, Inclusion, Problem, Settings, subrequest};
 use super::{VALUE_LENGTH_MAX, expression};
 use crate::apache::apache_core::sections::canonical;
 use crate::apache::mod_autoindex::short_size;
@@ -10,10 +10,10 @@ use crate::shared::apache::urls::escape_uri;
 use crate::shared::apache::{environment, judging, variables};
 use crate::shared::blocks::Blocks;
 use crate::shared::{files, validators};
-use contract::{Body, Content, Exchange, Subrequest, Work};
+use contract::{Body, Budget, Content, Exchange, Subrequest, Work};
 use http::{base64, escape};
 use journal::clock::{self, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
@@ -32,7 +32,17 @@ pub(super) struct Document {
     modified: Option<i64>,
     /// The text for a variable without a value, until a page says otherwise.
     undefined: RefCell<Vec<u8>>,
+    /// How deep the page is that is included next. Pages are included one after the other.
+    depth: Cell<u32>,
+    /// Whether the log has a message about pages that nest too deep.
+    told: Cell<bool>,
 }
+
+/// How deep pages may include each other, as Apache has it (`LimitInternalRecursion`).
+const DEPTH_MAX: u32 = 10;
+
+/// What a request for a file or a page costs, in steps of the request's [`Budget`].
+const REQUEST_STEPS: u32 = 4;
 
 /// What a command tells about a file.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +104,7 @@ pub(crate) fn expand_as_apache(exchange: &mut Exchange, body: Body, texts: &Text
     if let Some(undefined) = &texts.undefined {
         document.undefined.replace(undefined.clone());
     }
+    page.depth = document.depth.get();
     page.document = Some(document);
     let value_max = usize::try_from(VALUE_LENGTH_MAX).unwrap_or(usize::MAX);
     Body::Source(Box::new(Expanding::of_page(Settings { is_silent: false, value_max }, page, content)))
@@ -107,6 +118,8 @@ fn document(exchange: &Exchange) -> Rc<Document> {
             args: exchange.request.args.clone().unwrap_or_default(),
             modified: exchange.response.last_modified,
             undefined: RefCell::new(b"(none)".to_vec()),
+            depth: Cell::new(0),
+            told: Cell::new(false),
         });
         exchange.attach_shared(Rc::clone(&document));
         document
@@ -192,6 +205,7 @@ impl Expanding {
         command: &Command,
         exchange: &Exchange,
     ) -> Result<(), Problem> {
+        pay(exchange, Budget::STEP)?;
         let name = command.name.to_ascii_lowercase();
         let parameters: Vec<(String, &[u8])> =
             command.parameters.iter().map(|(name, value)| (name.to_ascii_lowercase(), &value[..])).collect();
@@ -320,6 +334,7 @@ impl Expanding {
             }
             _ => return Err(format!("unknown parameter \"{name}\" to tag \"{command}\"")),
         };
+        self.may_ask(exchange)?;
         let asked = match command {
             "include" => Asked::Page,
             "fsize" => Asked::File(About::Size { in_bytes: self.page.sizes_in_bytes }),
@@ -331,6 +346,21 @@ impl Expanding {
             _ => wanted,
         };
         self.wanted = Some(Inclusion { subrequest, asked });
+        Ok(())
+    }
+
+    /// Whether the page may ask for another one; that one is a level deeper.
+    fn may_ask(&self, exchange: &Exchange) -> Result<(), Problem> {
+        pay(exchange, REQUEST_STEPS * Budget::STEP)?;
+        self.page.common.count(INCLUDED_MAX)?;
+        let Some(document) = &self.page.document else { return Ok(()) };
+        if self.page.depth >= DEPTH_MAX {
+            return Err(match document.told.replace(true) {
+                true => Problem::new(),
+                false => format!("pages include each other more than {DEPTH_MAX} levels deep"),
+            });
+        }
+        document.depth.set(self.page.depth + 1);
         Ok(())
     }
 
@@ -355,6 +385,12 @@ impl Expanding {
         }
         Ok(())
     }
+}
+
+/// Pays for a command; the log is told once that the budget is spent.
+fn pay(exchange: &Exchange, units: u32) -> Result<(), Problem> {
+    let budget = Budget::of(exchange);
+    budget.spend(units).map_err(|spent| if budget.tell() { spent.to_string() } else { Problem::new() })
 }
 
 /// Whether a path leads out of its directory on its way.

@@ -22,7 +22,7 @@
 //! Included pages are requested at the same time, at most 16 by one page and 64 by one request, and sent in their
 //! order. A page that uses what an included page sets needs `wait="yes"`. A `set` waits until the pages before it have
 //! been sent, so that they see the old value. `if` may contain another `if`, which nginx does not allow. The variables
-//! and blocks of a request are limited to 1 MB.
+//! and blocks of a request are limited to 1 MB, and the pages that it includes to 10,000.
 //!
 //! The length is not known in advance, so ranges do not work. `Last-Modified` and `ETag` are removed, unless
 //! `ssi_last_modified on` keeps the time, and a weak entity tag.

@@ -32,6 +32,8 @@ pub(super) struct Common {
     used: Cell<usize>,
     /// How many included pages are on their way.
     pub(super) included: Cell<usize>,
+    /// How many pages were included in all.
+    count: Cell<u32>,
 }
 
 /// There is no memory left for what a page wants to keep.
@@ -98,6 +100,20 @@ impl Common {
 
     pub(super) fn block(&self, name: &[u8]) -> Option<Vec<u8>> {
         self.blocks.borrow().iter().find(|(known, _)| known == name).map(|(_, block)| block.clone())
+    }
+
+    /// Counts a page that is included.
+    ///
+    /// # Errors
+    /// There were too many. Only the first time the error has a text.
+    pub(super) fn count(&self, most: u32) -> Result<(), String> {
+        let count = self.count.get().saturating_add(1);
+        self.count.set(count);
+        match count.checked_sub(most) {
+            None | Some(0) => Ok(()),
+            Some(1) => Err(format!("a request may not include more than {most} pages")),
+            Some(_) => Err(String::new()),
+        }
     }
 
     fn take(&self, bytes: usize) -> Result<(), TooMuch> {
@@ -169,6 +185,8 @@ pub(super) struct Page {
     pub(super) is_in_block: bool,
     /// The first page of the request, if the commands are those of Apache.
     pub(super) document: Option<Rc<Document>>,
+    /// How many pages include each other around this one, if the commands are those of Apache.
+    pub(super) depth: u32,
     /// How `fsize` writes sizes.
     pub(super) sizes_in_bytes: bool,
 }
@@ -183,6 +201,7 @@ impl Page {
             choices: Vec::new(),
             is_in_block: false,
             document: None,
+            depth: 0,
             sizes_in_bytes: false,
         }
     }

@@ -6,7 +6,7 @@ use super::in_apache::About;
 use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::{Command, Scanner, Token};
 use crate::shared::blocks::{Block, Blocks};
-use contract::{Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
+use contract::{Budget, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
 use http::escape;
 use http::uri::split_unchecked_uri;
 use journal::Level;
@@ -35,6 +35,8 @@ pub(super) struct Expanding {
     /// A command that is done when all that was included before it has been sent.
     postponed: Option<Token>,
     awaited: Awaited,
+    /// How many commands were carried out in this turn.
+    commands: u32,
 }
 
 /// What `include` wants.
@@ -51,6 +53,8 @@ enum Awaited {
     Included,
     /// An answer.
     Answer(Asked),
+    /// A further turn.
+    Turn,
 }
 
 /// What happens to the answer that is waited for.
@@ -65,7 +69,13 @@ pub(super) enum Asked {
     File(About),
 }
 
-/// Why a command was not done, for the log.
+/// How many commands of a page are carried out in one turn.
+const COMMANDS_PER_TURN: u32 = 128;
+
+/// How many pages one request may include, however they nest.
+pub(super) const INCLUDED_MAX: u32 = 10_000;
+
+/// Why a command was not done, for the log; empty if the log has a message already.
 pub(super) type Problem = String;
 
 impl Expanding {
@@ -87,6 +97,7 @@ impl Expanding {
             wanted: None,
             postponed: None,
             awaited: Awaited::Content,
+            commands: 0,
         }
     }
 
@@ -94,6 +105,10 @@ impl Expanding {
     /// way, it goes on to the next ones.
     fn read(&mut self, turn: &mut Turn<'_, '_>) -> Option<Pull> {
         while self.wanted.is_none() && self.ahead.has_room(self.out.len()) {
+            if self.commands >= COMMANDS_PER_TURN {
+                self.awaited = Awaited::Turn;
+                return Some(Pull::Await(Work::Yield(Budget::of(turn.exchange).place())));
+            }
             if let Some(token) = self.postponed.take().or_else(|| self.scanner.next()) {
                 // What is included before a variable is set has its old value.
                 if token.is_command("set") && !self.ahead.is_empty() {
@@ -131,7 +146,10 @@ impl Expanding {
     fn take(&mut self, token: Token, exchange: &Exchange) {
         let done = match token {
             Token::Text(text) => self.text(&text),
-            Token::Command(command) => self.command(&command, exchange),
+            Token::Command(command) => {
+                self.commands += 1;
+                self.command(&command, exchange)
+            }
             Token::Broken(message) => Err(message),
         };
         if let Err(problem) = done {
@@ -141,7 +159,10 @@ impl Expanding {
 
     /// Tells of a command that was not done: in the log, and in the page.
     fn report(&mut self, problem: &str, exchange: &Exchange) {
-        exchange.log(Level::Error, problem);
+        // The log has a message about the limits of a request already.
+        if !problem.is_empty() {
+            exchange.log(Level::Error, problem);
+        }
         if !self.settings.is_silent {
             self.out.extend_from_slice(&self.page.error_message);
         }
@@ -281,6 +302,7 @@ impl Expanding {
             _ if is_waited_for => Content::Streamed,
             _ => Content::Begun,
         };
+        self.page.common.count(INCLUDED_MAX)?;
         self.wanted = Some(Inclusion { subrequest: subrequest(&uri, content, exchange)?, asked });
         Ok(())
     }
@@ -305,7 +327,8 @@ impl Expanding {
                 self.ahead.add(included);
             }
             (Asked::File(about), Outcome::Subresponse(answer)) => {
-                match about.of_file(&self.page, &answer.exchange) {
+                let budget = Budget::of(&answer.exchange);
+                match budget.timed(|| about.of_file(&self.page, &answer.exchange)).ok().flatten() {
                     Some(text) => self.out.extend(text),
                     None => self.out.extend_from_slice(&self.page.error_message),
                 }
@@ -385,6 +408,7 @@ impl Source for Expanding {
 
     fn resume(&mut self, outcome: Outcome) {
         match std::mem::replace(&mut self.awaited, Awaited::Content) {
+            Awaited::Turn => self.commands = 0,
             Awaited::Content => self.content.resume(outcome),
             Awaited::Included => self.ahead.resume(outcome),
             Awaited::Answer(asked) => self.take_answer(asked, outcome),
