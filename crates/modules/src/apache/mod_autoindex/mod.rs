@@ -7,7 +7,8 @@
 //! file. `C` is the column: `N` (name), `M` (modified), `S` (size) or `D` (description). `O` is the order: `A` (ascending) or
 //! `D` (descending).
 //!
-//! Fulmar checks each name as if a client had requested it, so a listing costs as much as a request for each name.
+//! Fulmar checks each name as if a client had requested it, so a listing costs as much as a request for each name. The
+//! comparisons with the patterns of these directives count for the [limit of a request](../htaccess.md#limits).
 //!
 //! nginx: none
 //!
@@ -68,8 +69,8 @@ pub(crate) use page::short_size;
 use settings::{Item, Pattern, Place};
 
 pub(crate) use order::Wanted;
-pub(crate) use page::{Listed, Part, Row, page};
-pub(crate) use settings::Settings;
+pub(crate) use page::{Kind, Listed, Part, Row, page};
+pub(crate) use settings::{Dress, Meter, Settings};
 
 /// Listings.
 pub static MODULE: Module = Module {

@@ -2,9 +2,10 @@
 
 use super::options::{Flags, Width};
 use super::order::{Key, Wanted};
-use super::settings::{ANY_DIRECTORY, BLANK, FileType, Settings};
+use super::settings::{ANY_DIRECTORY, BLANK, Dress, FileType, Meter, Settings};
 use crate::shared::apache::urls::escape_uri;
 use bytes::Bytes;
+use contract::{Budget, Spent};
 use http::escape;
 use journal::clock;
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ pub(crate) struct Row<'a> {
 }
 
 /// A file or a directory of a listing.
+#[derive(Default)]
 pub(crate) struct Listed<'f> {
     pub(crate) name: &'f [u8],
     /// The path in the file system.
@@ -38,49 +40,91 @@ pub(crate) struct Listed<'f> {
     pub(crate) encoding: Option<&'f [u8]>,
 }
 
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Parent,
+    Directory,
+    File,
+}
+
+impl Dress {
+    /// Chooses what a row has besides its name. Of the parent directory and of directories only the path counts.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub(crate) fn choose(
+        settings: &Settings,
+        flags: Flags,
+        (kind, listed): (Kind, &Listed<'_>),
+        meter: &mut Meter<'_>,
+    ) -> Result<Dress, Spent> {
+        let needed = if kind == Kind::Parent { Flags::FANCY } else { Flags::FANCY.with(Flags::TABLE) };
+        if !flags.has(needed) {
+            return Ok(Dress::default());
+        }
+        let description = settings.description(listed.path, meter)?;
+        if kind == Kind::File {
+            let (media_type, encoding) = (listed.media_type.clone(), listed.encoding);
+            let file_type = FileType { path: listed.path, media_type, encoding };
+            let (icon, alt) = (settings.icon(&file_type, meter)?, settings.alt(&file_type, meter)?);
+            return Ok(Dress { icon, alt, description });
+        }
+        let (mut icon, mut alt) = (None, None);
+        for path in [listed.path, ANY_DIRECTORY] {
+            let file_type = FileType { path, ..FileType::default() };
+            icon = if icon.is_none() { settings.icon(&file_type, meter)? } else { icon };
+            alt = if alt.is_none() { settings.alt(&file_type, meter)? } else { alt };
+        }
+        Ok(Dress { icon, alt, description })
+    }
+}
+
 impl<'a> Row<'a> {
-    /// The row that leads to the parent directory of a path; the directory's path in the file system is given, too.
-    pub(crate) fn parent(settings: &'a Settings, flags: Flags, uri: &[u8], path: &[u8]) -> Row<'a> {
+    /// The row that leads to the parent directory of a path.
+    pub(crate) fn parent(settings: &'a Settings, flags: Flags, uri: &[u8], dress: Dress) -> Row<'a> {
         let above = uri.strip_suffix(b"/").unwrap_or(uri);
         let end = above.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
         let name = if end == 0 { b"/".to_vec() } else { above[..end].to_vec() };
         let mut row = Row { name, ..Row::default() };
         if flags.has(Flags::FANCY) {
-            row.dress(settings, path, b"PARENTDIR");
+            row.dress(settings, dress, Some(b"PARENTDIR"));
         }
         row
     }
 
     /// The row of a directory.
-    pub(crate) fn directory(settings: &'a Settings, flags: Flags, listed: &Listed<'_>) -> Row<'a> {
+    pub(crate) fn directory(
+        settings: &'a Settings,
+        flags: Flags,
+        listed: &Listed<'_>,
+        dress: Dress,
+    ) -> Row<'a> {
         let mut row = Row { name: [listed.name, b"/"].concat(), ..Row::default() };
         if flags.has(Flags::FANCY.with(Flags::TABLE)) {
             row.modified = Some(listed.modified);
             row.is_first = flags.has(Flags::FOLDERS_FIRST);
-            row.dress(settings, listed.path, b"DIR");
+            row.dress(settings, dress, Some(b"DIR"));
         }
         row
     }
 
     /// The row of a file.
-    pub(crate) fn file(settings: &'a Settings, flags: Flags, listed: &Listed<'_>) -> Row<'a> {
+    pub(crate) fn file(settings: &'a Settings, flags: Flags, listed: &Listed<'_>, dress: Dress) -> Row<'a> {
         let mut row = Row { name: listed.name.to_vec(), ..Row::default() };
         if flags.has(Flags::FANCY.with(Flags::TABLE)) {
             (row.modified, row.size) = (Some(listed.modified), Some(listed.size));
-            let (media_type, encoding) = (listed.media_type.clone(), listed.encoding);
-            let file_type = FileType { path: listed.path, media_type, encoding };
-            (row.icon, row.alt) = (settings.icon(&file_type), settings.alt(&file_type));
-            row.description = settings.description(listed.path).map(Cow::from);
+            row.dress(settings, dress, None);
         }
         row
     }
 
-    /// Gives a directory its icon and texts.
-    fn dress(&mut self, settings: &'a Settings, path: &[u8], alt: &'a [u8]) {
-        let [own, any] = [path, ANY_DIRECTORY].map(|path| FileType { path, ..FileType::default() });
-        self.icon = settings.icon(&own).or_else(|| settings.icon(&any));
-        self.alt = settings.alt(&own).or_else(|| settings.alt(&any)).or(Some(alt));
-        self.description = settings.description(path).map(Cow::from);
+    /// Gives a row its icon and texts.
+    fn dress(&mut self, settings: &'a Settings, dress: Dress, alt: Option<&'a [u8]>) {
+        let description;
+        [self.icon, self.alt, description] = settings.values(dress);
+        self.alt = self.alt.or(alt);
+        self.description = description.map(Cow::from);
     }
 
     pub(super) fn is_parent(&self) -> bool {
@@ -94,38 +138,59 @@ pub(crate) enum Part {
     Text(Bytes),
 }
 
-/// A whole listing, with what comes before it and after it.
+/// A whole listing, with what comes before it and after it. The budget pays for its length.
+///
+/// # Errors
+/// [`Spent`].
 pub(crate) fn page(
-    settings: &Settings,
+    (settings, budget): (&Settings, &Budget),
     wanted: &Wanted,
     uri: &[u8],
     rows: &[Row<'_>],
     parts: [Option<&Part>; 2],
-) -> Vec<u8> {
-    let mut page = Page { settings, flags: wanted.flags, wanted, out: Vec::new() };
+) -> Result<Vec<u8>, Spent> {
+    let blank = FileType { path: BLANK, ..FileType::default() };
+    let icon = settings.icon(&blank, &mut Meter::new(budget))?;
+    let [blank, ..] = settings.values(Dress { icon, ..Dress::default() });
+    let mut page = Page { settings, flags: wanted.flags, wanted, blank, paid: 0, budget, out: Vec::new() };
     let end = uri.iter().rposition(|&byte| byte != b'/').map_or(1, |at| at + 1);
     let mut title = Vec::new();
     escape::html(&uri[..end.min(uri.len())], &mut title);
     page.head(&title, parts[0]);
     match () {
-        () if page.has(Flags::TABLE) => page.table(rows),
-        () if page.has(Flags::FANCY) => page.columns(rows),
-        () => page.list(rows),
+        () if page.has(Flags::TABLE) => page.table(rows)?,
+        () if page.has(Flags::FANCY) => page.columns(rows)?,
+        () => page.list(rows)?,
     }
     page.tail(parts[1]);
-    page.out
+    Ok(page.out)
 }
+
+/// So many bytes of a row are a unit of the budget.
+const ROW_BYTES: usize = 64;
 
 struct Page<'a> {
     settings: &'a Settings,
     flags: Flags,
     wanted: &'a Wanted,
+    /// The icon in the row of headings.
+    blank: Option<&'a [u8]>,
+    budget: &'a Budget,
+    /// How much of the page was paid for, in bytes.
+    paid: usize,
     out: Vec<u8>,
 }
 
 impl Page<'_> {
     fn has(&self, flag: Flags) -> bool {
         self.flags.has(flag)
+    }
+
+    /// Pays for what a row added.
+    fn pay(&mut self) -> Result<(), Spent> {
+        let more = self.out.len() - self.paid;
+        self.paid = self.out.len();
+        self.budget.spend(u32::try_from(more / ROW_BYTES).unwrap_or(u32::MAX).saturating_add(1))
     }
 
     fn put(&mut self, text: impl AsRef<[u8]>) {
@@ -295,7 +360,7 @@ impl Page<'_> {
         clock::format(seconds, true, format) + "  "
     }
 
-    fn list(&mut self, rows: &[Row<'_>]) {
+    fn list(&mut self, rows: &[Row<'_>]) -> Result<(), Spent> {
         self.put("<ul>");
         for row in rows {
             self.put("<li>");
@@ -303,8 +368,10 @@ impl Page<'_> {
             self.put(" ");
             self.escaped(if row.is_parent() { b"Parent Directory" } else { &row.name });
             self.put("</a></li>\n");
+            self.pay()?;
         }
         self.put("</ul>\n");
+        Ok(())
     }
 
     /// How many bytes of a description are shown.
@@ -321,12 +388,12 @@ impl Page<'_> {
         width
     }
 
-    fn columns(&mut self, rows: &[Row<'_>]) {
+    fn columns(&mut self, rows: &[Row<'_>]) -> Result<(), Spent> {
         let longest = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
         let width = Settings::width(self.settings.name_width, longest);
         self.put("<pre>");
         if !self.has(Flags::NO_ICON) {
-            match self.settings.icon(&FileType { path: BLANK, ..FileType::default() }) {
+            match self.blank {
                 Some(icon) => {
                     self.image(icon, b"Icon ");
                     self.put(" ");
@@ -352,9 +419,11 @@ impl Page<'_> {
         let description_width = self.description_width(rows);
         for row in rows {
             self.columns_of(row, width, description_width);
+            self.pay()?;
         }
         self.put(rule);
         self.put("</pre>\n");
+        Ok(())
     }
 
     fn columns_of(&mut self, row: &Row<'_>, width: usize, description_width: usize) {
@@ -381,7 +450,7 @@ impl Page<'_> {
         self.put("\n");
     }
 
-    fn table(&mut self, rows: &[Row<'_>]) {
+    fn table(&mut self, rows: &[Row<'_>]) -> Result<(), Spent> {
         self.put(match self.settings.style {
             Some(_) => "  <table id=\"indexlist\">\n   <tr class=\"indexhead\">",
             None => "  <table>\n   <tr>",
@@ -391,7 +460,7 @@ impl Page<'_> {
             columns += 1;
             self.put("<th");
             self.put(self.class("indexcolicon", " valign=\"top\""));
-            match self.settings.icon(&FileType { path: BLANK, ..FileType::default() }) {
+            match self.blank {
                 Some(icon) => self.image(icon, b"[ICO]"),
                 None => self.put("&nbsp;"),
             }
@@ -423,9 +492,11 @@ impl Page<'_> {
         let description_width = self.description_width(rows);
         for (place, row) in rows.iter().enumerate() {
             self.table_row(place, row, description_width);
+            self.pay()?;
         }
         self.put(rule);
         self.put("</table>\n");
+        Ok(())
     }
 
     fn table_row(&mut self, place: usize, row: &Row<'_>, description_width: usize) {

@@ -5,7 +5,7 @@ use super::order::{Order, Wanted};
 use super::{INDEX_OPTIONS, Line};
 use crate::shared::apache::glob;
 use bytes::Bytes;
-use contract::View;
+use contract::{Budget, Spent, View};
 
 /// A name of `IndexIgnore`, for a directory and those below it.
 #[derive(Clone, Debug)]
@@ -53,23 +53,24 @@ impl Item {
         Item { place, directory: directory.into(), to, value: value.into() }
     }
 
-    fn is_about(&self, file: &FileType<'_>) -> bool {
+    fn is_about(&self, file: &FileType<'_>, meter: &mut Meter<'_>) -> Result<bool, Spent> {
         let is_special = file.path.starts_with(b"^");
+        meter.pay(self.directory.len() + self.to.len().max(1).saturating_mul(file.path.len()))?;
         if !is_special && !file.path.starts_with(&self.directory) {
-            return false;
+            return Ok(false);
         }
         let matches = |text: &[u8]| self.to.is_empty() || glob::stars(&self.to, text);
         let matches_any_case = |text: &[u8]| {
             self.to.is_empty() || glob::stars(&self.to.to_ascii_lowercase(), &text.to_ascii_lowercase())
         };
-        match self.place {
+        Ok(match self.place {
             Place::Path => matches(file.path),
             _ if is_special => matches(file.path),
             Place::Type => {
                 file.encoding.is_none() && file.media_type.as_deref().is_some_and(matches_any_case)
             }
             Place::Encoding => file.encoding.is_some_and(matches_any_case),
-        }
+        })
     }
 }
 
@@ -184,11 +185,18 @@ impl Settings {
     }
 
     /// Whether an entry is left out, by its path in the file system.
-    pub(crate) fn ignores(&self, path: &[u8]) -> bool {
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub(crate) fn ignores(&self, path: &[u8], meter: &mut Meter<'_>) -> Result<bool, Spent> {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        self.ignores
-            .iter()
-            .any(|pattern| path.starts_with(&pattern.directory) && glob::stars(&pattern.name, name))
+        for pattern in &self.ignores {
+            meter.pay(pattern.directory.len() + pattern.name.len().max(1).saturating_mul(name.len()))?;
+            if path.starts_with(&pattern.directory) && glob::stars(&pattern.name, name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether names are listed that need a user, or are forbidden.
@@ -215,25 +223,39 @@ impl Settings {
         }
     }
 
-    pub(super) fn icon(&self, file: &FileType<'_>) -> Option<&[u8]> {
-        find(&self.icons, file)
+    pub(super) fn icon(&self, file: &FileType<'_>, meter: &mut Meter<'_>) -> Result<Chosen, Spent> {
+        find(&self.icons, file, meter)
     }
 
-    pub(super) fn alt(&self, file: &FileType<'_>) -> Option<&[u8]> {
-        find(&self.alts, file)
+    pub(super) fn alt(&self, file: &FileType<'_>, meter: &mut Meter<'_>) -> Result<Chosen, Spent> {
+        find(&self.alts, file, meter)
     }
 
     /// The text about a file, by its path in the file system.
-    pub(super) fn description(&self, path: &[u8]) -> Option<&[u8]> {
+    pub(super) fn description(&self, path: &[u8], meter: &mut Meter<'_>) -> Result<Chosen, Spent> {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let is_about = |to: &[u8]| match () {
-            () if to.contains(&b'/') => glob::matches(&[b"*/", to, b"*"].concat(), path),
-            () if to.iter().any(|byte| b"*?[\\".contains(byte)) => {
-                glob::matches(&[b"*", to, b"*"].concat(), name)
+        for (place, (to, _)) in self.descriptions.iter().enumerate() {
+            let (is_path, is_glob) = (to.contains(&b'/'), to.iter().any(|byte| b"*?[\\".contains(byte)));
+            meter.pay((to.len() + 2).saturating_mul(if is_path { path.len() } else { name.len() }))?;
+            let is_about = match () {
+                () if is_path => glob::matches(&[b"*/", &**to, b"*"].concat(), path),
+                () if is_glob => glob::matches(&[b"*", &**to, b"*"].concat(), name),
+                () => to.is_empty() || name.windows(to.len()).any(|part| *part == **to),
+            };
+            if is_about {
+                return Ok(Some(place));
             }
-            () => to.is_empty() || name.windows(to.len()).any(|part| part == to),
-        };
-        self.descriptions.iter().find(|(to, _)| is_about(to)).map(|(_, text)| &**text)
+        }
+        Ok(None)
+    }
+
+    /// The values at these positions: an icon, the text for it, and a description.
+    pub(super) fn values(&self, dress: Dress) -> [Option<&[u8]>; 3] {
+        [
+            dress.icon.and_then(|place| Some(&*self.icons.get(place)?.value)),
+            dress.alt.and_then(|place| Some(&*self.alts.get(place)?.value)),
+            dress.description.and_then(|place| Some(&*self.descriptions.get(place)?.1)),
+        ]
     }
 
     /// The width of the column of names, or of descriptions, in bytes; the longest entry is given.
@@ -246,6 +268,53 @@ impl Settings {
     }
 }
 
-fn find<'i>(items: &'i [Item], file: &FileType<'_>) -> Option<&'i [u8]> {
-    items.iter().find(|item| item.is_about(file)).map(|item| &*item.value)
+/// A position in a list of icons, texts or descriptions.
+pub(super) type Chosen = Option<usize>;
+
+/// What a row of a listing has besides the name, as positions in the lists of the settings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dress {
+    pub(super) icon: Chosen,
+    pub(super) alt: Chosen,
+    pub(super) description: Chosen,
+}
+
+/// Counts comparisons of names with patterns, for which a budget pays.
+pub(crate) struct Meter<'b> {
+    budget: &'b Budget,
+    /// What the comparisons cost that were not paid for yet, in bytes.
+    bytes: usize,
+}
+
+impl Meter<'_> {
+    pub(crate) fn new(budget: &Budget) -> Meter<'_> {
+        Meter { budget, bytes: 0 }
+    }
+
+    /// Pays for a comparison that takes up to so many steps.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    fn pay(&mut self, bytes: usize) -> Result<(), Spent> {
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(COMPARISON_BYTES);
+        let units = self.bytes / UNIT_BYTES;
+        self.bytes %= UNIT_BYTES;
+        match units {
+            0 => Ok(()),
+            units => self.budget.spend(u32::try_from(units).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+/// What a comparison costs besides its bytes, and how many of them are a unit of the budget.
+const COMPARISON_BYTES: usize = 32;
+const UNIT_BYTES: usize = 1024;
+
+fn find(items: &[Item], file: &FileType<'_>, meter: &mut Meter<'_>) -> Result<Chosen, Spent> {
+    for (place, item) in items.iter().enumerate() {
+        if item.is_about(file, meter)? {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
 }

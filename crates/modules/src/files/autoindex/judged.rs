@@ -1,44 +1,67 @@
-//! Listings where `.htaccess` files count: each name is judged as if a client had asked for it.
+//! Listings where `.htaccess` files count: each name is judged as if a client had asked for it. The rest of the work is done
+//! off the event loop, a slice of time at once, and the budget of the request pays for it.
 
+use super::Form;
 use super::read::{Entry, Kind, Listed};
-use crate::apache::mod_autoindex::{self, Part, Row, Settings, Wanted, page};
+use crate::apache::mod_autoindex::{self, Dress, Meter, Part, Row, Settings, Wanted, page};
 use crate::apache::{apache_core::sections, mod_mime};
 use crate::files::symlinks::{self, Way};
 use crate::shared::apache::{glob, judging};
 use bytes::Bytes;
-use contract::{Content, Exchange, Outcome, Subrequest, Subresponse, Work};
+use contract::{Budget, Content, Exchange, Lent, Outcome, Spent, Subrequest, Subresponse, Work};
 use http::Status;
 use std::cell::{Cell, RefCell};
 use std::io::Read;
-
-/// After so many names other requests of the thread have their turn.
-const NAMES_AT_A_TIME: usize = 256;
+use std::sync::Arc;
 
 /// How much of a page is searched for its title, in bytes.
 const TITLE_WITHIN: u64 = 8191;
 
 /// A listing while its names are judged.
 pub(super) struct Judged {
-    listed: Listed,
-    /// The path of the directory in the file system, without a slash at its end.
-    directory: Vec<u8>,
-    wanted: Wanted,
     stage: Cell<Stage>,
-    /// The position of the next name.
-    next: Cell<usize>,
-    paused_at: Cell<usize>,
-    shown: RefCell<Vec<Shown>>,
-    /// What comes before the listing, and after it.
-    parts: RefCell<[Option<Part>; 2]>,
+    /// What is known of the listing; none while a job works on it.
+    builder: RefCell<Option<Box<Builder>>>,
 }
 
 /// What the request waits for, or will wait for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Jobs leave names out.
+    Choosing,
+    /// Names are judged.
     Names,
     Part(usize, bool),
+    /// Jobs read titles of pages.
     Titles,
+    /// Jobs choose icons and descriptions.
+    Dressing,
+    /// A job writes the page.
+    Writing,
     Over,
+}
+
+/// A listing as far as it came. Jobs work on it off the event loop.
+struct Builder {
+    settings: Arc<Settings>,
+    listed: Listed,
+    /// The path of the directory in the file system, without a slash at its end.
+    directory: Vec<u8>,
+    /// The path in the URI.
+    uri: Vec<u8>,
+    way: Way,
+    wanted: Wanted,
+    /// The entries that may be listed, by their positions.
+    chosen: Vec<usize>,
+    shown: Vec<Shown>,
+    /// The position of the next entry, name or row.
+    next: usize,
+    /// Whether the listing leads to the parent directory, and what that row has.
+    parent: Option<Dress>,
+    /// What comes before the listing, and after it.
+    parts: [Option<Part>; 2],
+    page: Vec<u8>,
+    lent: Lent,
 }
 
 /// A name that is listed.
@@ -48,77 +71,191 @@ struct Shown {
     media_type: Option<Bytes>,
     encoding: Option<Box<[u8]>>,
     title: Option<Vec<u8>>,
+    dress: Dress,
 }
 
-/// The titles of pages, by their positions among the names that are listed.
-struct Titles(Vec<(usize, Vec<u8>)>);
+/// What a job did: whether its stage is over.
+struct Built(Box<Builder>, Result<bool, Spent>);
 
 impl Judged {
     pub(super) fn new(
         exchange: &Exchange,
-        settings: &Settings,
+        settings: &Arc<Settings>,
         directory: Vec<u8>,
-        listed: Listed,
+        (listed, way): (Listed, Way),
     ) -> Judged {
-        Judged {
+        let builder = Builder {
+            settings: Arc::clone(settings),
             listed,
             directory,
+            uri: exchange.request.path.clone(),
+            way,
             wanted: settings.wanted(exchange.request.args.as_deref().unwrap_or_default()),
-            stage: Cell::new(Stage::Names),
-            next: Cell::new(0),
-            paused_at: Cell::new(0),
-            shown: RefCell::default(),
-            parts: RefCell::default(),
-        }
+            chosen: Vec::new(),
+            shown: Vec::new(),
+            next: 0,
+            parent: None,
+            parts: [None, None],
+            page: Vec::new(),
+            lent: Budget::of(exchange).lend(),
+        };
+        Judged { stage: Cell::new(Stage::Choosing), builder: RefCell::new(Some(Box::new(builder))) }
     }
 
     /// The next thing to wait for; none when the listing is complete.
-    pub(super) fn work(&self, exchange: &Exchange, settings: &Settings, way: Way) -> Option<Work> {
+    pub(super) fn work(&self, exchange: &Exchange) -> Option<Work> {
         loop {
             match self.stage.get() {
-                Stage::Names => match self.judge(exchange, settings, way) {
-                    Some(work) => return Some(work),
-                    None if settings.is_page => self.stage.set(Stage::Part(0, false)),
-                    None => self.stage.set(Stage::Over),
-                },
+                Stage::Choosing => return self.job(exchange, Builder::choose),
+                Stage::Names => {
+                    let next = self.builder.borrow_mut().as_mut()?.judge();
+                    match next {
+                        Some(path) => return Some(judging::ask(path)),
+                        None if self.is_page() => self.go_to(Stage::Part(0, false)),
+                        None => self.go_to(Stage::Over),
+                    }
+                }
                 Stage::Part(at, false) => {
                     self.stage.set(Stage::Part(at, true));
-                    if let Some(wanted) = part_of(exchange, settings, at) {
+                    let wanted = part_of(exchange, &self.builder.borrow().as_ref()?.settings, at);
+                    if let Some(wanted) = wanted {
                         return Some(Work::Subrequest(wanted));
                     }
                 }
                 Stage::Part(0, true) => self.stage.set(Stage::Part(1, false)),
-                Stage::Part(_, true) => self.stage.set(Stage::Titles),
-                Stage::Titles => {
-                    self.stage.set(Stage::Over);
-                    if settings.scans_titles() {
-                        return Some(self.scan(way));
-                    }
-                }
+                Stage::Part(_, true) => self.go_to(Stage::Titles),
+                Stage::Titles => return self.job(exchange, Builder::scan),
+                Stage::Dressing => return self.job(exchange, Builder::dress),
+                Stage::Writing => return self.job(exchange, Builder::write),
                 Stage::Over => return None,
             }
         }
     }
 
-    /// Judges the next name that may be listed.
-    fn judge(&self, exchange: &Exchange, settings: &Settings, way: Way) -> Option<Work> {
-        loop {
-            let at = self.next.get();
-            let entry = self.listed.entries.get(at)?;
-            if at.is_multiple_of(NAMES_AT_A_TIME) && at > self.paused_at.get() {
-                self.paused_at.set(at);
-                return Some(Work::Job(Box::new(|| Box::new(()))));
-            }
-            self.next.set(at + 1);
-            let leads_nowhere =
-                || matches!(way, Way::Walk { .. }) && symlinks::open(&self.path(&entry.name), way).is_err();
-            let is_known =
-                (!settings.is_page || entry.kind != Kind::Other) && !(entry.is_link && leads_nowhere());
-            if is_known && self.is_wanted(&entry.name) && !settings.ignores(&self.path(&entry.name)) {
-                let path = [&exchange.request.path[..], &entry.name].concat();
-                return Some(judging::ask(path));
-            }
+    fn is_page(&self) -> bool {
+        self.builder.borrow().as_ref().is_some_and(|builder| builder.settings.is_page)
+    }
+
+    fn go_to(&self, stage: Stage) {
+        self.stage.set(stage);
+        if let Some(builder) = &mut *self.builder.borrow_mut() {
+            builder.next = 0;
         }
+    }
+
+    /// Lets another thread work on the listing for a slice of time.
+    fn job(&self, exchange: &Exchange, work: fn(&mut Builder) -> Result<bool, Spent>) -> Option<Work> {
+        let mut builder = self.builder.take()?;
+        builder.lent = Budget::of(exchange).lend();
+        Some(Work::Job(Box::new(move || {
+            let done = work(&mut builder);
+            Box::new(Built(builder, done))
+        })))
+    }
+
+    /// Takes what was waited for.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub(super) fn take(&self, exchange: &Exchange, outcome: Outcome) -> Result<(), Spent> {
+        match outcome {
+            Outcome::Subresponse(answer) => {
+                let mut builder = self.builder.borrow_mut();
+                let Some(builder) = builder.as_mut() else { return Ok(()) };
+                match self.stage.get() {
+                    Stage::Part(at, true) => builder.parts[at] = part(&answer),
+                    _ => builder.verdict(&answer),
+                }
+            }
+            Outcome::Job(result) => {
+                let Ok(built) = result.downcast::<Built>() else { return Ok(()) };
+                let Built(builder, done) = *built;
+                let paid = Budget::of(exchange).take_back(&builder.lent);
+                self.builder.replace(Some(builder));
+                paid?;
+                if done? {
+                    self.go_to(match self.stage.get() {
+                        Stage::Choosing => Stage::Names,
+                        Stage::Titles => Stage::Dressing,
+                        Stage::Dressing => Stage::Writing,
+                        _ => Stage::Over,
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets another thread write the entries that are listed, where the listing is not a page of Apache's form.
+    pub(super) fn written(&self, form: Form) -> Option<Work> {
+        let builder = self.builder.take()?;
+        Some(Work::Job(Box::new(move || {
+            let entries = builder.shown.iter().map(|shown| &builder.listed.entries[shown.entry]);
+            Box::new(form.write(&entries.collect::<Vec<_>>()))
+        })))
+    }
+
+    /// When the directory changed last, in seconds since 1970.
+    pub(super) fn modified(&self) -> Option<i64> {
+        self.builder.borrow().as_ref().map(|builder| builder.listed.modified)
+    }
+
+    /// The page in Apache's form.
+    pub(super) fn page(&self) -> Vec<u8> {
+        self.builder
+            .borrow_mut()
+            .as_mut()
+            .map(|builder| std::mem::take(&mut builder.page))
+            .unwrap_or_default()
+    }
+}
+
+impl Builder {
+    /// Leaves out entries that are not wanted. The calls of the file system block.
+    fn choose(&mut self) -> Result<bool, Spent> {
+        self.sliced(|builder, meter, _| {
+            let Some(entry) = builder.listed.entries.get(builder.next) else { return Ok(false) };
+            let path = builder.path(&entry.name);
+            let leads_nowhere =
+                || matches!(builder.way, Way::Walk { .. }) && symlinks::open(&path, builder.way).is_err();
+            let is_page = builder.settings.is_page;
+            let is_known = (!is_page || entry.kind != Kind::Other) && !(entry.is_link && leads_nowhere());
+            if is_known && builder.is_wanted(&entry.name) && !builder.settings.ignores(&path, meter)? {
+                builder.chosen.push(builder.next);
+            }
+            Ok(true)
+        })
+    }
+
+    /// Does work for one entry after the other, until a slice of time is over. The work tells whether there was an entry.
+    fn sliced(
+        &mut self,
+        mut work: impl FnMut(&mut Builder, &mut Meter<'_>, &Budget) -> Result<bool, Spent>,
+    ) -> Result<bool, Spent> {
+        let mut lent = std::mem::take(&mut self.lent);
+        let done = lent.work(|budget| {
+            let mut meter = Meter::new(budget);
+            loop {
+                budget.spend(1)?;
+                if budget.ends_slice() {
+                    return Ok(false);
+                }
+                if !work(self, &mut meter, budget)? {
+                    return Ok(true);
+                }
+                self.next += 1;
+            }
+        });
+        self.lent = lent;
+        done
+    }
+
+    /// The path of the next name to judge.
+    fn judge(&mut self) -> Option<Vec<u8>> {
+        let entry = *self.chosen.get(self.next)?;
+        self.next += 1;
+        Some([&self.uri[..], &self.listed.entries[entry].name].concat())
     }
 
     fn path(&self, name: &[u8]) -> Vec<u8> {
@@ -137,34 +274,15 @@ impl Judged {
             )
     }
 
-    /// Takes what was waited for.
-    pub(super) fn take(&self, settings: &Settings, outcome: Outcome) {
-        match outcome {
-            Outcome::Subresponse(answer) => match self.stage.get() {
-                Stage::Part(at, true) => self.parts.borrow_mut()[at] = part(&answer),
-                _ => self.verdict(settings, &answer),
-            },
-            Outcome::Job(result) => {
-                if let Ok(titles) = result.downcast::<Titles>() {
-                    let mut shown = self.shown.borrow_mut();
-                    titles.0.into_iter().for_each(|(at, title)| shown[at].title = Some(title));
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Takes the verdict about the name that was asked about last.
-    fn verdict(&self, settings: &Settings, answer: &Subresponse) {
-        let judged = &answer.exchange;
+    fn verdict(&mut self, answer: &Subresponse) {
+        let (judged, settings) = (&answer.exchange, &self.settings);
         let is_shown = judging::passes(judged) || settings.shows_forbidden() && judging::is_forbidden(judged);
-        let entry = self.next.get().saturating_sub(1);
-        let Some(name) = self.listed.entries.get(entry).filter(|_| is_shown).map(|entry| &entry.name) else {
-            return;
-        };
-        let mut shown = Shown { entry, media_type: None, encoding: None, title: None };
+        let Some(&entry) = self.chosen.get(self.next.saturating_sub(1)).filter(|_| is_shown) else { return };
+        let dress = Dress::default();
+        let mut shown = Shown { entry, media_type: None, encoding: None, title: None, dress };
         if settings.is_page {
-            let path = [b"/", &name[..]].concat();
+            let path = [b"/", &self.listed.entries[entry].name[..]].concat();
             let description = mod_mime::describe(&answer.exchange.scope, &path);
             let media_type = description.media_type.unwrap_or_else(|| answer.exchange.media_type(&path));
             shown.media_type =
@@ -172,50 +290,70 @@ impl Judged {
             let encodings = description.encodings.join(&b", "[..]);
             shown.encoding = (!encodings.is_empty()).then(|| encodings.into());
         }
-        self.shown.borrow_mut().push(shown);
+        self.shown.push(shown);
     }
 
     /// Reads the titles of pages. This blocks for the disk.
-    fn scan(&self, way: Way) -> Work {
-        let shown = self.shown.borrow();
-        let pages = shown.iter().enumerate().filter(|(_, shown)| {
-            shown.encoding.is_none() && shown.media_type.as_deref().is_some_and(is_html)
-        });
-        let path = |shown: &Shown| self.path(&self.listed.entries[shown.entry].name);
-        let pages: Vec<_> = pages.map(|(at, shown)| (at, path(shown))).collect();
-        Work::Job(Box::new(move || {
-            let titles = pages.into_iter().filter_map(|(at, path)| Some((at, title_of(&path, way)?)));
-            Box::new(Titles(titles.collect()))
-        }))
-    }
-
-    /// The entries that are listed, where the listing is not a page of Apache's form.
-    pub(super) fn entries(&self) -> Vec<&Entry> {
-        self.shown.borrow().iter().map(|shown| &self.listed.entries[shown.entry]).collect()
-    }
-
-    /// When the directory changed last, in seconds since 1970.
-    pub(super) fn modified(&self) -> i64 {
-        self.listed.modified
-    }
-
-    /// The page in Apache's form.
-    pub(super) fn page(&self, exchange: &Exchange, settings: &Settings) -> Vec<u8> {
-        let (flags, shown) = (self.wanted.flags, self.shown.borrow());
-        let parent = self.path(b"..");
-        let uri = &exchange.request.path[..];
-        let is_root = uri == b"/";
-        let mut rows = Vec::with_capacity(shown.len() + 1);
-        if !is_root && !settings.ignores(&parent) {
-            rows.push(Row::parent(settings, flags, uri, &parent));
+    fn scan(&mut self) -> Result<bool, Spent> {
+        if !self.settings.scans_titles() {
+            return Ok(true);
         }
-        for shown in &*shown {
+        self.sliced(|builder, _, budget| {
+            let Some(shown) = builder.shown.get(builder.next) else { return Ok(false) };
+            if shown.encoding.is_none() && shown.media_type.as_deref().is_some_and(is_html) {
+                budget.step(0)?;
+                let path = builder.path(&builder.listed.entries[shown.entry].name);
+                let title = title_of(&path, builder.way);
+                builder.shown[builder.next].title = title;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Chooses icons and descriptions.
+    fn dress(&mut self) -> Result<bool, Spent> {
+        self.sliced(|builder, meter, _| {
+            let (settings, flags) = (&builder.settings, builder.wanted.flags);
+            let Some(shown) = builder.shown.get(builder.next) else {
+                let path = builder.path(b"..");
+                if builder.uri != b"/" && !settings.ignores(&path, meter)? {
+                    let listed = mod_autoindex::Listed { path: &path, ..Default::default() };
+                    let row = (mod_autoindex::Kind::Parent, &listed);
+                    builder.parent = Some(Dress::choose(settings, flags, row, meter)?);
+                }
+                return Ok(false);
+            };
+            let entry = &builder.listed.entries[shown.entry];
+            let path = builder.path(&entry.name);
+            let kind = match entry.kind {
+                Kind::Directory => mod_autoindex::Kind::Directory,
+                _ => mod_autoindex::Kind::File,
+            };
+            let dress = Dress::choose(settings, flags, (kind, &listed(entry, &path, shown)), meter)?;
+            builder.shown[builder.next].dress = dress;
+            Ok(true)
+        })
+    }
+
+    /// Writes the page.
+    fn write(&mut self) -> Result<bool, Spent> {
+        let mut lent = std::mem::take(&mut self.lent);
+        let page = lent.work(|budget| self.page(budget));
+        self.lent = lent;
+        self.page = page?;
+        Ok(true)
+    }
+
+    fn page(&self, budget: &Budget) -> Result<Vec<u8>, Spent> {
+        let (settings, flags) = (&*self.settings, self.wanted.flags);
+        let mut rows = Vec::with_capacity(self.shown.len() + 1);
+        rows.extend(self.parent.map(|dress| Row::parent(settings, flags, &self.uri, dress)));
+        for shown in &self.shown {
             let entry = &self.listed.entries[shown.entry];
-            let path = self.path(&entry.name);
-            let listed = listed(entry, &path, shown);
+            let listed = listed(entry, b"", shown);
             let mut row = match entry.kind {
-                Kind::Directory => Row::directory(settings, flags, &listed),
-                _ => Row::file(settings, flags, &listed),
+                Kind::Directory => Row::directory(settings, flags, &listed, shown.dress),
+                _ => Row::file(settings, flags, &listed, shown.dress),
             };
             if row.description.is_none() && row.modified.is_some() {
                 row.description = shown.title.clone().map(Into::into);
@@ -223,8 +361,7 @@ impl Judged {
             rows.push(row);
         }
         self.wanted.sort(&mut rows);
-        let parts = self.parts.borrow();
-        page(settings, &self.wanted, uri, &rows, parts.each_ref().map(Option::as_ref))
+        page((settings, budget), &self.wanted, &self.uri, &rows, self.parts.each_ref().map(Option::as_ref))
     }
 }
 

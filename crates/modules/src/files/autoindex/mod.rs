@@ -48,6 +48,7 @@ use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_autoindex::{self, Settings};
 use crate::apache::mod_mime;
 use crate::files::symlinks::Links;
+use crate::shared::apache::bounded;
 use crate::shared::directories::{self, Failure};
 use crate::transform::charset::CHARSET;
 use conf::value::choice;
@@ -59,6 +60,7 @@ use http::{Method, Status};
 use journal::Level;
 use judged::Judged;
 use read::{Entry, Listed, Wanted};
+use std::sync::Arc;
 
 /// Directory listings.
 pub static MODULE: Module = Module {
@@ -129,7 +131,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
             links: Links::of(view),
             charset: view.get(&CHARSET).cloned().flatten(),
-            settings: is_judged.then(|| Box::new(Settings::of(view))),
+            settings: is_judged.then(|| Arc::new(Settings::of(view))),
         };
         builder.handle(Phase::Content, listing);
     }
@@ -157,7 +159,7 @@ struct Listing {
     /// What the page says that its names are written in.
     charset: Option<Template>,
     /// What `.htaccess` files say about it, where they count.
-    settings: Option<Box<Settings>>,
+    settings: Option<Arc<Settings>>,
 }
 
 impl Handler for Listing {
@@ -185,10 +187,30 @@ impl Handler for Listing {
             false => Wanted::Visible,
         };
         let way = self.links.way(exchange, &path);
-        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, wanted)))))
+        if self.settings.is_some() {
+            return Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, wanted)))));
+        }
+        let form = self.form(exchange);
+        Step::Await(Work::Job(Box::new(move || {
+            let listed = read::directory(&path, way, wanted);
+            Box::new(listed.map(|listed| form.write(&listed.entries.iter().collect::<Vec<_>>())))
+        })))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let Some(settings) = &self.settings else {
+            return match outcome {
+                Outcome::Failed(status) => Step::Finish(status),
+                Outcome::Job(result) => {
+                    match result.downcast::<Result<Written, Failure>>().map(|result| *result) {
+                        Ok(Ok(written)) => self.respond(exchange, written),
+                        Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
+                        Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+                    }
+                }
+                _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            };
+        };
         let listed = match outcome {
             Outcome::Failed(status) => return Step::Finish(status),
             Outcome::Job(result) => match result.downcast::<Result<Listed, Failure>>() {
@@ -197,17 +219,50 @@ impl Handler for Listing {
             },
             outcome => return self.go_on(exchange, outcome),
         };
-        match (listed, &self.settings) {
-            (Ok(listed), Some(settings)) => match directories::path(exchange) {
+        match listed {
+            Ok(listed) => match directories::path(exchange) {
                 Ok(path) => {
-                    exchange.attach_own(Judged::new(exchange, settings, path, listed));
+                    let way = self.links.way(exchange, &path);
+                    exchange.attach_own(Judged::new(exchange, settings, path, (listed, way)));
                     self.go_on(exchange, Outcome::Done)
                 }
                 Err(status) => Step::Finish(status),
             },
-            (Ok(listed), None) => self.respond(exchange, &listed.entries.iter().collect::<Vec<_>>()),
-            (Err(failure), _) => Step::Finish(failure.refuse(exchange)),
+            Err(failure) => Step::Finish(failure.refuse(exchange)),
         }
+    }
+}
+
+/// The form of a listing, with what the request says about it.
+struct Form {
+    format: Format,
+    style: format::Style,
+    uri: Vec<u8>,
+    callback: Vec<u8>,
+    order: page::Order,
+}
+
+/// A listing that was written, with its media type.
+struct Written {
+    media_type: &'static str,
+    content: Vec<u8>,
+}
+
+impl Form {
+    /// Writes a listing; this takes time.
+    fn write(&self, entries: &[&Entry]) -> Written {
+        let (media_type, content) = match self.format {
+            Format::Html => ("text/html", format::html(&self.uri, entries, self.style)),
+            Format::Jsonp if !self.callback.is_empty() => {
+                ("application/javascript", format::jsonp(&self.callback, entries))
+            }
+            Format::Json | Format::Jsonp => ("application/json", format::json(entries)),
+            Format::Xml => ("text/xml; charset=utf-8", format::xml(entries)),
+            Format::Page => {
+                ("text/html; charset=utf-8", page::page(&self.uri, entries, self.order, self.style.localtime))
+            }
+        };
+        Written { media_type, content }
     }
 }
 
@@ -217,15 +272,26 @@ impl Listing {
         let (Some(settings), Some(judged)) = (&self.settings, exchange.attached::<Judged>()) else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
-        judged.take(settings, outcome);
-        let way = directories::path(exchange).map(|path| self.links.way(exchange, &path));
-        if let Some(work) = way.ok().and_then(|way| judged.work(exchange, settings, way)) {
+        if let Outcome::Job(result) = outcome {
+            match result.downcast::<Written>() {
+                Ok(written) => return self.respond(exchange, *written),
+                Err(result) => {
+                    if let Err(spent) = judged.take(exchange, Outcome::Job(result)) {
+                        return bounded::Failure::from(spent).refuse(exchange);
+                    }
+                }
+            }
+        } else if let Err(spent) = judged.take(exchange, outcome) {
+            return bounded::Failure::from(spent).refuse(exchange);
+        }
+        if let Some(work) = judged.work(exchange) {
             return Step::Await(work);
         }
         if !settings.is_page {
-            return self.respond(exchange, &judged.entries());
+            let form = self.form(exchange);
+            return judged.written(form).map_or(Step::Finish(Status::INTERNAL_SERVER_ERROR), Step::Await);
         }
-        let content = if exchange.is_head() { Vec::new() } else { judged.page(exchange, settings) };
+        let content = if exchange.is_head() { Vec::new() } else { judged.page() };
         let response = &mut exchange.response;
         response.status = Status::OK;
         response.content_type = Some(settings.media_type());
@@ -236,37 +302,36 @@ impl Listing {
             response.accept_ranges = true;
         }
         if settings.tracks_time() {
-            response.last_modified = Some(judged.modified());
+            response.last_modified = judged.modified();
         }
         Step::Respond(Body::bytes(content))
     }
 
-    fn respond(&self, exchange: &mut Exchange, entries: &[&Entry]) -> Step {
-        let callback = callback(exchange);
-        let (media_type, content) = match self.format {
-            Format::Html => {
-                let charset = self.charset.as_ref().map(|charset| charset.evaluate(exchange));
-                let utf8 = charset.is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8"));
-                let style = format::Style { exact_size: self.exact_size, localtime: self.localtime, utf8 };
-                ("text/html", format::html(&exchange.request.path, entries, style))
-            }
-            Format::Jsonp if !callback.is_empty() => {
-                ("application/javascript", format::jsonp(callback, entries))
-            }
-            Format::Json | Format::Jsonp => ("application/json", format::json(entries)),
-            Format::Xml => ("text/xml; charset=utf-8", format::xml(entries)),
-            Format::Page => {
-                let order = page::Order::from_args(exchange.request.args.as_deref().unwrap_or_default());
-                let content = page::page(&exchange.request.path, entries, order, self.localtime);
-                let field = ("Content-Security-Policy", page::POLICY);
-                let _ = exchange.response.fields.push(field.0.as_bytes(), field.1.as_bytes());
-                ("text/html; charset=utf-8", content)
-            }
+    fn form(&self, exchange: &Exchange) -> Form {
+        let charset = match self.format {
+            Format::Html => self.charset.as_ref().map(|charset| charset.evaluate(exchange)),
+            _ => None,
         };
+        let utf8 = charset.is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8"));
+        let args = exchange.request.args.as_deref().unwrap_or_default();
+        Form {
+            format: self.format,
+            style: format::Style { exact_size: self.exact_size, localtime: self.localtime, utf8 },
+            uri: exchange.request.path.clone(),
+            callback: callback(exchange).to_vec(),
+            order: page::Order::from_args(args),
+        }
+    }
+
+    fn respond(&self, exchange: &mut Exchange, written: Written) -> Step {
+        if self.format == Format::Page {
+            let field = ("Content-Security-Policy", page::POLICY);
+            let _ = exchange.response.fields.push(field.0.as_bytes(), field.1.as_bytes());
+        }
         exchange.response.status = Status::OK;
-        exchange.response.content_type = Some(media_type.as_bytes().into());
+        exchange.response.content_type = Some(written.media_type.as_bytes().into());
         exchange.response.content_length = None;
-        Step::Respond(Body::bytes(content))
+        Step::Respond(Body::bytes(written.content))
     }
 }
 
