@@ -81,8 +81,11 @@ pub(crate) struct TaskTable<T> {
     later: RefCell<VecDeque<u32>>,
     /// Members that yielded because of the rules, pages or listings of a site, by that site. Those that used least come
     /// first.
-    expensive: RefCell<Vec<(Account, VecDeque<(u64, u32)>)>>,
+    expensive: RefCell<Vec<(Account, Waiting)>>,
 }
+
+/// Members with what their requests used, in nanoseconds; the one that used least comes first.
+type Waiting = VecDeque<(u64, u32)>;
 
 struct Slots<T> {
     all: Vec<Slot<T>>,
