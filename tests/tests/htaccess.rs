@@ -3,6 +3,7 @@
 mod changes;
 mod closed;
 mod digest;
+mod encrypted;
 mod engine;
 mod expressions;
 mod fulmar;
@@ -12,6 +13,7 @@ mod handling;
 mod hosted_products;
 mod includes;
 mod indexes;
+mod languages;
 mod leniency;
 mod limits;
 mod listings;
@@ -32,6 +34,7 @@ mod rewriting;
 mod shares;
 mod survey;
 mod tables;
+mod users;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -9,14 +9,34 @@ use tempfile::TempDir;
 use tests::binary::Server;
 
 /// What is found in the stock configurations; nothing in all others.
-const STOCK: [(&str, &[&str]); 7] = [
+const STOCK: [(&str, &[&str]); 9] = [
     ("debian", &["old-protocols nginx.conf"]),
-    ("debian-php", &["old-protocols nginx.conf"]),
-    ("e2-site", &["hidden-files nginx.conf", "index-without-php nginx.conf", "php-any-path nginx.conf"]),
-    ("e2-site-mended", &["hidden-files nginx.conf", "php-any-path nginx.conf"]),
-    ("rhel-php", &["php-any-path default.d/php.conf"]),
+    ("debian-php", &["old-protocols nginx.conf", "unverified-user fastcgi.conf"]),
+    (
+        "e2-site",
+        &[
+            "hidden-files nginx.conf",
+            "index-without-php nginx.conf",
+            "php-any-path nginx.conf",
+            "unverified-user fastcgi_params",
+        ],
+    ),
+    (
+        "e2-site-mended",
+        &["hidden-files nginx.conf", "php-any-path nginx.conf", "unverified-user fastcgi_params"],
+    ),
+    ("laravel", &["unverified-user fastcgi_params"]),
+    ("rhel-php", &["php-any-path default.d/php.conf", "unverified-user fastcgi_params"]),
     ("ubuntu", &["old-protocols nginx.conf"]),
-    ("wordpress", &["hidden-files conf.d/wordpress.conf", "php-any-path conf.d/wordpress.conf"]),
+    (
+        "wordpress",
+        &[
+            "hidden-files conf.d/wordpress.conf",
+            "php-any-path conf.d/wordpress.conf",
+            "unverified-user fastcgi_params",
+        ],
+    ),
+    ("wordpress-handbook", &["unverified-user fastcgi.conf"]),
 ];
 
 fn lint(directory: &Path, arguments: &[&str]) -> Output {

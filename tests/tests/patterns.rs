@@ -1,5 +1,6 @@
 //! Regular expressions: what takes too many steps ends in time and is reported, what is wrong shows where.
 
+use conf::value::{Captures, Language, Pattern};
 use tests::binary::{Server, have_nginx};
 use tests::site::{Running, Site};
 
@@ -93,4 +94,140 @@ fn a_wrong_pattern_shows_where() {
         assert_eq!(line, directive);
         assert_eq!(caret.find('^'), line.find(wrong), "{said}");
     }
+}
+
+/// Pieces of patterns; joined at random most of them are well-formed.
+const PIECES: [&str; 44] = [
+    "a",
+    "b",
+    ".",
+    ".*",
+    ".+",
+    "$",
+    "$",
+    "^",
+    "\n",
+    r"\n",
+    "(a|b)",
+    "(b)?",
+    "(?:a$|b)",
+    "(?m)",
+    "(?m:",
+    "(?-m)",
+    "(?s)",
+    "(?-s:.)",
+    "(?x)",
+    " ",
+    "# [\n",
+    ")",
+    "(",
+    "[$]",
+    r"[\]$]",
+    "[]$]",
+    "[^]$]",
+    r"\$",
+    r"\Q$\E",
+    r"[\Q]$\E]",
+    "(?#$)",
+    r"\z",
+    r"\Z",
+    "(?=$)",
+    "(?!$)",
+    "(?<=^)",
+    "(?<n>a)",
+    "(?<n>b)",
+    "(?<m>.)",
+    "|",
+    "[[:alpha:]$]",
+    "(?i)A",
+    "{2}",
+    r"\N",
+];
+
+/// The options of PCRE2 by which each language compiles, in PHP's letters. PHP is the witness: Rust's own library does not
+/// know the option DOLLAR_ENDONLY.
+const LANGUAGES: [(Language, &str); 3] =
+    [(Language::Nginx, ""), (Language::Apache, "sDJ"), (Language::ApacheLines, "DJ")];
+
+#[test]
+fn patterns_match_as_pcre_compiles_them_for_each_language() {
+    let has_php =
+        std::process::Command::new("php").arg("-v").output().is_ok_and(|output| output.status.success());
+    if !has_php {
+        assert!(std::env::var_os("CI").is_none(), "php is missing");
+        println!("skipped: php is missing");
+        return;
+    }
+    let mut state = 0x5eed_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let subjects =
+        ["", "a", "b", "ab", "a\n", "b\n", "\n", "a\nb", "a\nb\n", "\n\n", "aa", "A$", "]", "ab\r\n", "b$\n"];
+    let cases: Vec<(String, usize)> = (0..4000)
+        .map(|_| {
+            ((0..1 + random(6)).map(|_| PIECES[random(PIECES.len())]).collect(), random(LANGUAGES.len()))
+        })
+        .collect();
+    let asked: Vec<_> = cases.iter().map(|(text, at)| (text, LANGUAGES[*at].1)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let (script, input) = (directory.path().join("ask.php"), directory.path().join("cases.json"));
+    std::fs::write(&input, serde_json::to_vec(&(asked, subjects)).unwrap()).unwrap();
+    let text = "<?php [$cases, $subjects] = json_decode(file_get_contents($argv[1]));
+        foreach ($cases as [$text, $options]) {
+            $told = [];
+            foreach ($subjects as $subject) {
+                $found = @preg_match(\"\\1$text\\1$options\", $subject, $groups, PREG_OFFSET_CAPTURE | PREG_UNMATCHED_AS_NULL);
+                $place = fn($group) => $group[1] < 0 ? null : [$group[1], $group[1] + strlen($group[0])];
+                $numbered = array_filter($groups ?? [], 'is_int', ARRAY_FILTER_USE_KEY);
+                $told[] = $found === false ? 'wrong' : ($found ? array_map($place, array_values($numbered)) : 'none');
+            }
+            $all[] = $told;
+        }
+        echo json_encode($all);";
+    std::fs::write(&script, text).unwrap();
+    let output = std::process::Command::new("php").arg(&script).arg(&input).output().unwrap();
+    let told: Vec<Vec<serde_json::Value>> = serde_json::from_slice(&output.stdout).expect("an answer of PHP");
+    let mut well_formed = 0;
+    for ((text, at), expected) in cases.iter().zip(&told) {
+        let pattern = Pattern::new(text.as_bytes(), false, LANGUAGES[*at].0);
+        well_formed += usize::from(pattern.is_ok());
+        for (subject, expected) in subjects.iter().zip(expected) {
+            let mut captures = Captures::default();
+            let got = match &pattern {
+                Err(_) => "wrong".into(),
+                Ok(pattern) if pattern.captures(subject.as_bytes(), &mut captures) => {
+                    serde_json::json!(captures.groups)
+                }
+                Ok(_) => serde_json::Value::from("none"),
+            };
+            assert_eq!(&got, expected, "{text:?} as {:?} in {subject:?}", LANGUAGES[*at].0);
+        }
+    }
+    assert!(well_formed > 1500, "{well_formed}");
+}
+
+/// In nginx `.` does not match a line end, and `$` also matches in front of a final one.
+#[test]
+fn line_ends_in_patterns_are_nginxs() {
+    let site = Site::new(
+        r#"
+        map $uri $mapped { default no; ~^/map/.*$ yes; ~^/exact$ exact; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location ~ ^/place/.*\.php$ { return 200 "pattern $mapped"; }
+            location ~ ^/groups/(.*)$ { return 200 "[$1]"; }
+            location /if/ { if ($uri ~ ^/if/.*x$) { return 200 "holds"; } return 200 "does not"; }
+            location /rewrite/ { rewrite ^/rewrite/(.*)$ /groups/$1 last; return 200 "stays"; }
+            location / { return 200 "prefix $mapped"; }
+        }
+        "#,
+    );
+    let rests =
+        ["x", "x.php", "x%0a", "x.php%0a", "x%0a%0a", "%0ax", "a%0ax.php", "x.php%0d", "%0d%0a", "a%0dx", ""];
+    let places = ["place/", "groups/", "if/", "rewrite/", "map/", "exact"];
+    let requests: Vec<String> =
+        places.iter().flat_map(|place| rests.map(|rest| format!("GET /{place}{rest}"))).collect();
+    tests::differential::agree(&site, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }

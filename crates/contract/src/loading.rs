@@ -1,7 +1,7 @@
 //! The state that the parsers of directives share while a configuration is read.
 
 use crate::{LocationName, Origin, Regex, Template, Variables};
-use conf::value::{Pattern, ValueError, template};
+use conf::value::{Language, Pattern, ValueError, template};
 use conf::{Contexts, Diagnostic, Span, Word};
 use journal::LogFiles;
 use std::collections::HashMap;
@@ -119,8 +119,8 @@ impl Loading {
         let pattern = match known.get(text) {
             Some(pattern) => Arc::clone(pattern),
             None => {
-                let pattern =
-                    Arc::new(Pattern::new(text, ignore_case).map_err(|error| wrong(error, word, text))?);
+                let pattern = Pattern::new(text, ignore_case, Language::Nginx);
+                let pattern = Arc::new(pattern.map_err(|error| wrong(error, word, text))?);
                 known.insert(text.into(), Arc::clone(&pattern));
                 pattern
             }

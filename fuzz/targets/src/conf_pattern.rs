@@ -1,7 +1,7 @@
 //! Patterns: the first line is one, with a leading `*` for either case; the rest is what it is tried on.
 //! Whichever engine takes it, groups lie within the subject and matching ends.
 
-use conf::value::{Captures, Pattern};
+use conf::value::{Captures, Language, Pattern};
 
 /// Longer ones only take longer.
 const PATTERN_BYTES_MAX: usize = 128;
@@ -17,7 +17,14 @@ pub fn run(input: &[u8]) {
     if text.len() > PATTERN_BYTES_MAX || subject.len() > SUBJECT_BYTES_MAX {
         return;
     }
-    let Ok(pattern) = Pattern::new(text, case_insensitive) else { return };
+    for language in [Language::Nginx, Language::Apache, Language::ApacheLines] {
+        if let Ok(pattern) = Pattern::new(text, case_insensitive, language) {
+            try_on(&pattern, subject);
+        }
+    }
+}
+
+fn try_on(pattern: &Pattern, subject: &[u8]) {
     let mut captures = Captures::default();
     let found = pattern.captures(subject, &mut captures);
     assert_eq!(found, pattern.is_match(subject), "{pattern:?} on {subject:?}");

@@ -206,7 +206,7 @@ fn directories_in_each_other_have_their_own_settings() {
     let pairs = chosen.iter().flat_map(|outer| chosen.iter().map(move |inner| (outer, inner)));
     for ((outer, inner), texts) in pairs.flat_map(|pair| TEXTS.iter().map(move |texts| (pair, texts))) {
         let folder = sections.len() / 2;
-        // Also where the inner location is beside the outer one, and so does not inherit its list.
+        // Also where the inner location is not in the outer one, and so does not inherit its list.
         let is_nested = folder % 2 == 0 || [inner.1, outer.1].iter().any(|text| text.contains("list"));
         let inner_location = format!("location /{folder}/in/ {{ {} }}", inner.1);
         locations += &match is_nested {

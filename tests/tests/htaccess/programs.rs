@@ -282,6 +282,62 @@ fn mistakes_close_their_directory() {
     running.stop();
 }
 
+/// What controls an interpreter, the linker or a gateway stays in the server; what an application reads arrives.
+#[test]
+fn controls_of_interpreters_are_not_passed_to_programs() {
+    if !have_php() {
+        return;
+    }
+    const DENIED: [&str; 22] = [
+        "PHPRC",
+        "PHP_INI_SCAN_DIR",
+        "PHP_FCGI_CHILDREN",
+        "FCGI_ROLE",
+        "UWSGI_FILE",
+        "UWSGI_SETENV",
+        "PERL5OPT",
+        "PERL5LIB",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "RUBYOPT",
+        "BASH_ENV",
+        "BASH_FUNC_ls%%",
+        "LD_LIBRARY_PATH",
+        "GCONV_PATH",
+        "GLIBC_TUNABLES",
+        "JAVA_TOOL_OPTIONS",
+        "LUA_INIT_5_4",
+        "OPENSSL_CONF",
+        "PATH",
+    ];
+    const PASSED: [&str; 9] = [
+        "APP_ENV",
+        "NODE_ENV",
+        "RAILS_ENV",
+        "ENV",
+        "DB_PASSWORD",
+        "HTTPS",
+        "PHP_AUTH_USER",
+        "REDIRECT_PHPRC",
+        "BASE_PATH",
+    ];
+    let directory = TempDir::with_prefix("php-").unwrap();
+    let php = Php::start(directory.path());
+    let all = DENIED.iter().chain(&PASSED);
+    let text: String = all.clone().map(|name| format!("SetEnv {name} /dev/null\n")).collect();
+    let names = all.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let script = format!(
+        "<?php foreach ([{names}] as $name) if (($_SERVER[$name] ?? '') === '/dev/null') echo $name, ' ';"
+    );
+    let site = site(&php, "", &[(".htaccess", &text)]).file("own.php", script);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(running.ask("GET /own.php").last().text().trim(), PASSED.join(" "));
+    running.wait_for_log("error.log", "\"SetEnv\" sets \"PYTHONPATH\", which is reserved");
+    running.stop();
+}
+
 /// PHP takes the settings of files where the server's configuration allows it, and nowhere else.
 #[test]
 fn settings_of_php() {

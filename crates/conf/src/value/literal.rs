@@ -15,13 +15,15 @@ pub(super) struct Literal {
     at_start: bool,
     /// `/?`
     optional_slash: bool,
-    /// `$`, which also matches before a final newline.
+    /// `$`
     at_end: bool,
+    /// Whether it also matches before a final newline.
+    before_newline: bool,
 }
 
 impl Literal {
     /// The pattern as a literal, if it is one.
-    pub(super) fn parse(pattern: &[u8], case_insensitive: bool) -> Option<Literal> {
+    pub(super) fn parse(pattern: &[u8], case_insensitive: bool, before_newline: bool) -> Option<Literal> {
         if pattern.len() > BYTES_MAX {
             return None;
         }
@@ -41,7 +43,8 @@ impl Literal {
             text.push(*byte);
             rest = tail;
         }
-        Some(Literal { text: text.into(), case_insensitive, at_start, optional_slash, at_end })
+        let text = text.into();
+        Some(Literal { text, case_insensitive, at_start, optional_slash, at_end, before_newline })
     }
 
     /// Where the literal first is in a subject.
@@ -67,7 +70,8 @@ impl Literal {
         if !is_same {
             return None;
         }
-        let fits = |end: usize| !self.at_end || matches!(subject.get(end..), Some(b"" | b"\n"));
+        let is_end = |rest: &[u8]| rest.is_empty() || (self.before_newline && rest == b"\n");
+        let fits = |end: usize| !self.at_end || subject.get(end..).is_some_and(is_end);
         let with_slash = (self.optional_slash && subject.get(end) == Some(&b'/')).then_some(end + 1);
         with_slash.filter(|end| fits(*end)).or(Some(end)).filter(|end| fits(*end))
     }

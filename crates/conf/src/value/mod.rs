@@ -2,6 +2,7 @@
 
 mod address;
 mod choice;
+mod dollar;
 mod host_names;
 mod literal;
 mod network;
@@ -22,7 +23,7 @@ pub use host_names::{HostNames, NameError};
 pub use network::{Network, cidr, subnet};
 pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};
-pub use pattern::{Captures, Pattern, TooManySteps, Wrong, pattern};
+pub use pattern::{Captures, Language, Pattern, TooManySteps, Wrong};
 pub use pattern_set::{Candidate, PatternSet};
 pub use template::{Part, Template, template};
 pub use time::{time_ms, time_s};

@@ -5,9 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use super::ValueError;
+use super::dollar;
 use super::literal::Literal;
 use super::subset;
-use crate::tree::{Word, printable};
+use crate::tree::printable;
 
 /// Keeps a pattern that backtracks without end from keeping a thread: so many steps take some milliseconds.
 const LIMIT: u32 = 1_000_000;
@@ -31,9 +32,33 @@ const BACKTRACKING_BYTES: (usize, usize) = (3 * 1024, 48);
 /// The length of a pattern, multiplied by that of a subject, up to which a match takes some microseconds at most.
 const QUICK_PRODUCT_MAX: usize = 4096;
 
+/// Whose patterns these are: one text does not match the same subjects in each language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// nginx: `.` does not match a line end, and `$` also matches in front of a final one.
+    Nginx,
+    /// Apache: `.` matches every byte, `$` matches at the very end only, and group names may repeat (what
+    /// `RegexDefaultOptions` is unless a server changes it).
+    Apache,
+    /// Apache's `Substitute`: as [`Language::Apache`], but `.` does not match a line end.
+    ApacheLines,
+}
+
+impl Language {
+    fn dot_matches_line_end(self) -> bool {
+        self == Language::Apache
+    }
+
+    /// Whether `$` also matches in front of a final line end.
+    fn dollar_matches_before_line_end(self) -> bool {
+        self == Language::Nginx
+    }
+}
+
 /// A compiled pattern. Bytes are bytes: there is no Unicode unless the pattern asks PCRE2 for it.
 pub struct Pattern {
     text: Box<[u8]>,
+    language: Language,
     case_insensitive: bool,
     names: Box<[Option<Box<str>>]>,
     limit: u32,
@@ -58,7 +83,7 @@ pub struct TooManySteps;
 
 enum Engine {
     Literal(Literal),
-    /// `$` means the very end here, but for PCRE also the place before a final newline: subjects that end in
+    /// `$` means the very end here, but for nginx also the place before a final newline: subjects that end in
     /// one go to `for_newline`.
     Linear {
         regex: regex::bytes::Regex,
@@ -87,9 +112,11 @@ impl Pattern {
     ///
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
-    pub fn new(text: &[u8], case_insensitive: bool) -> Result<Pattern, ValueError> {
-        let (engine, names) = compile(text, case_insensitive, LIMIT, BYTES_MAX)?;
-        Ok(Pattern { text: text.into(), case_insensitive, names, limit: LIMIT, is_limited: false, engine })
+    pub fn new(text: &[u8], case_insensitive: bool, language: Language) -> Result<Pattern, ValueError> {
+        let source = Source { text, case_insensitive, language };
+        let (engine, names) = source.compile(LIMIT, BYTES_MAX)?;
+        let (text, limit) = (text.into(), LIMIT);
+        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: false, engine })
     }
 
     /// As [`Pattern::new`], for untrusted patterns: with its own limit for backtracking, and small
@@ -97,13 +124,20 @@ impl Pattern {
     ///
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
-    pub fn limited(text: &[u8], case_insensitive: bool, limit: u32) -> Result<Pattern, ValueError> {
+    pub fn limited(
+        text: &[u8],
+        case_insensitive: bool,
+        language: Language,
+        limit: u32,
+    ) -> Result<Pattern, ValueError> {
         let bytes_max = LIMITED_BYTES + LIMITED_BYTES_PER_BYTE * text.len();
-        let (engine, names) = match Literal::parse(text, case_insensitive) {
+        let source = Source { text, case_insensitive, language };
+        let (engine, names) = match source.literal() {
             Some(literal) => (Engine::Literal(literal), Box::from([None])),
-            None => compile(text, case_insensitive, limit, bytes_max)?,
+            None => source.compile(limit, bytes_max)?,
         };
-        Ok(Pattern { text: text.into(), case_insensitive, names, limit, is_limited: true, engine })
+        let text = text.into();
+        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: true, engine })
     }
 
     /// About how much memory the compiled pattern takes, in bytes.
@@ -187,7 +221,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether subjects are matched in linear time (but for those that end in a newline).
+    /// Whether subjects are matched in linear time (but for those of nginx that end in a newline).
     pub fn is_linear(&self) -> bool {
         matches!(self.engine, Engine::Linear { .. } | Engine::Literal(_))
     }
@@ -195,7 +229,12 @@ impl Pattern {
     /// The pattern for an automaton of several, where it can be a part of one.
     pub(super) fn linear_text(&self) -> Option<String> {
         let text = std::str::from_utf8(&self.text).ok().filter(|_| self.is_linear())?;
-        Some(format!("(?{}:{text})", if self.case_insensitive { "i" } else { "" }))
+        let dot = if self.language.dot_matches_line_end() { "s" } else { "" };
+        Some(format!("(?{dot}{}:{text})", if self.case_insensitive { "i" } else { "" }))
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { text: &self.text, case_insensitive: self.case_insensitive, language: self.language }
     }
 
     fn engine_for(&self, subject: &[u8]) -> Option<Chosen<'_>> {
@@ -206,15 +245,20 @@ impl Pattern {
             Engine::Literal(literal) => Some(Chosen::Literal(literal)),
             Engine::Backtracking(_) if self.limit_for(subject) < self.limit => self.compiled_once(subject),
             Engine::Backtracking(regex) => Some(Chosen::Backtracking(regex)),
-            Engine::Linear { .. } if subject.ends_with(b"\n") && self.is_limited => {
+            Engine::Linear { .. } if self.is_before_line_end(subject) && self.is_limited => {
                 self.compiled_once(subject)
             }
-            Engine::Linear { for_newline, .. } if subject.ends_with(b"\n") => {
-                let compile = || backtracking(&self.text, self.case_insensitive, self.limit).ok();
+            Engine::Linear { for_newline, .. } if self.is_before_line_end(subject) => {
+                let compile = || self.source().backtracking(self.limit).ok();
                 for_newline.get_or_init(compile).as_ref().map(Chosen::Backtracking)
             }
             Engine::Linear { regex, .. } => Some(Chosen::Linear(regex)),
         }
+    }
+
+    /// Whether `$` may match in front of the line end at which this subject ends.
+    fn is_before_line_end(&self, subject: &[u8]) -> bool {
+        self.language.dollar_matches_before_line_end() && subject.ends_with(b"\n")
     }
 
     /// The limit of steps from one start in the subject.
@@ -230,22 +274,14 @@ impl Pattern {
 
     /// The pattern for one rare subject, compiled for it alone: files that are not trusted must not fill the memory.
     fn compiled_once(&self, subject: &[u8]) -> Option<Chosen<'_>> {
-        let regex = backtracking(&self.text, self.case_insensitive, self.limit_for(subject)).ok()?;
+        let regex = self.source().backtracking(self.limit_for(subject)).ok()?;
         Some(Chosen::Once(Box::new(regex)))
     }
 }
 
-/// The pattern that a word holds.
-///
-/// # Errors
-/// [`ValueError::Pattern`].
-pub fn pattern(word: &Word, case_insensitive: bool) -> Result<Pattern, ValueError> {
-    Pattern::new(&word.text, case_insensitive)
-}
-
 impl PartialEq for Pattern {
     fn eq(&self, other: &Pattern) -> bool {
-        self.text == other.text && self.case_insensitive == other.case_insensitive
+        self.source() == other.source()
     }
 }
 
@@ -253,7 +289,7 @@ impl Eq for Pattern {}
 
 impl Hash for Pattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.text, self.case_insensitive).hash(state);
+        self.source().hash(state);
     }
 }
 
@@ -274,20 +310,70 @@ enum Chosen<'p> {
 /// Group names by number; group 0 has none.
 type Names = Box<[Option<Box<str>>]>;
 
-/// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps it small.
-fn compile(
-    text: &[u8],
+/// What a pattern is compiled from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Source<'p> {
+    text: &'p [u8],
     case_insensitive: bool,
-    limit: u32,
-    bytes_max: usize,
-) -> Result<(Engine, Names), ValueError> {
-    if let Some(regex) = linear(text, case_insensitive, bytes_max) {
-        let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
-        return Ok((Engine::Linear { regex, for_newline: OnceLock::new() }, names));
+    language: Language,
+}
+
+impl Source<'_> {
+    fn literal(self) -> Option<Literal> {
+        Literal::parse(self.text, self.case_insensitive, self.language.dollar_matches_before_line_end())
     }
-    let regex = backtracking(text, case_insensitive, limit)?;
-    let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
-    Ok((Engine::Backtracking(regex), names))
+
+    /// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps it small.
+    fn compile(self, limit: u32, bytes_max: usize) -> Result<(Engine, Names), ValueError> {
+        if let Some(regex) = self.linear(bytes_max) {
+            let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
+            return Ok((Engine::Linear { regex, for_newline: OnceLock::new() }, names));
+        }
+        let regex = self.backtracking(limit)?;
+        let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
+        Ok((Engine::Backtracking(regex), names))
+    }
+
+    fn linear(self, bytes_max: usize) -> Option<regex::bytes::Regex> {
+        let text =
+            std::str::from_utf8(self.text).ok().filter(|text| subset::means_the_same(text.as_bytes()))?;
+        let mut builder = regex::bytes::RegexBuilder::new(text);
+        builder.unicode(false).case_insensitive(self.case_insensitive);
+        builder.dot_matches_new_line(self.language.dot_matches_line_end()).size_limit(bytes_max).build().ok()
+    }
+
+    fn backtracking(self, limit: u32) -> Result<pcre2::bytes::Regex, ValueError> {
+        if self.language.dollar_matches_before_line_end() {
+            return self.pcre2(self.text, limit);
+        }
+        // A message is about the pattern as it was written.
+        self.pcre2(&dollar::at_very_end(self.text), limit)
+            .map_err(|wrong| self.pcre2(self.text, limit).err().unwrap_or(wrong))
+    }
+
+    fn pcre2(self, text: &[u8], limit: u32) -> Result<pcre2::bytes::Regex, ValueError> {
+        let prefix = format!("(*LIMIT_MATCH={limit})");
+        let mut source = prefix.clone();
+        for chunk in text.utf8_chunks() {
+            source.push_str(chunk.valid());
+            for byte in chunk.invalid() {
+                source.push_str(&format!("\\x{byte:02X}"));
+            }
+        }
+        let mut builder = pcre2::bytes::RegexBuilder::new();
+        builder.caseless(self.case_insensitive).dotall(self.language.dot_matches_line_end());
+        builder.jit_if_available(true).build(&source).map_err(|error| {
+            let words = error.to_string();
+            let words = words.rsplit_once(": ").map_or(words.as_str(), |(_, last)| last);
+            let rest = error.offset().and_then(|offset| source.get(offset..)).filter(|rest| !rest.is_empty());
+            let place =
+                rest.map(|rest| format!(" at \"{}\"", printable(rest.as_bytes()))).unwrap_or_default();
+            let shown = printable(text);
+            let message = format!("pcre2_compile() failed: {words} in \"{shown}\"{place}");
+            let offset = error.offset().unwrap_or(0).saturating_sub(prefix.len()).min(text.len());
+            ValueError::Pattern(Wrong { message, offset })
+        })
+    }
 }
 
 fn backtrack(
@@ -310,35 +396,6 @@ impl Captures {
     }
 }
 
-fn linear(text: &[u8], case_insensitive: bool, bytes_max: usize) -> Option<regex::bytes::Regex> {
-    let text = std::str::from_utf8(text).ok().filter(|text| subset::means_the_same(text.as_bytes()))?;
-    let mut builder = regex::bytes::RegexBuilder::new(text);
-    builder.unicode(false).case_insensitive(case_insensitive).size_limit(bytes_max).build().ok()
-}
-
-fn backtracking(text: &[u8], case_insensitive: bool, limit: u32) -> Result<pcre2::bytes::Regex, ValueError> {
-    let prefix = format!("(*LIMIT_MATCH={limit})");
-    let mut source = prefix.clone();
-    for chunk in text.utf8_chunks() {
-        source.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            source.push_str(&format!("\\x{byte:02X}"));
-        }
-    }
-    let mut builder = pcre2::bytes::RegexBuilder::new();
-    builder.caseless(case_insensitive).jit_if_available(true);
-    builder.build(&source).map_err(|error| {
-        let words = error.to_string();
-        let words = words.rsplit_once(": ").map_or(words.as_str(), |(_, last)| last);
-        let rest = error.offset().and_then(|offset| source.get(offset..)).filter(|rest| !rest.is_empty());
-        let place = rest.map(|rest| format!(" at \"{}\"", printable(rest.as_bytes()))).unwrap_or_default();
-        let shown = printable(text);
-        let message = format!("pcre2_compile() failed: {words} in \"{shown}\"{place}");
-        let offset = error.offset().unwrap_or(0).saturating_sub(prefix.len()).min(text.len());
-        ValueError::Pattern(Wrong { message, offset })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,27 +403,62 @@ mod tests {
 
     fn groups(pattern: &str, subject: &str) -> Option<Vec<Option<(u32, u32)>>> {
         let mut captures = Captures::default();
-        let pattern = Pattern::new(pattern.as_bytes(), false).unwrap();
+        let pattern = Pattern::new(pattern.as_bytes(), false, Language::Nginx).unwrap();
         pattern.captures(subject.as_bytes(), &mut captures).then_some(captures.groups)
     }
 
     #[test]
     fn plain_patterns_are_linear_and_the_others_are_not() {
         for linear in [r"\.php$", r"^/(.+)/([a-z0-9_-]+)$", r"\.(?:jpe?g|png)$", r"(?<a>\d{1,3})", r"(?i)x"] {
-            assert!(Pattern::new(linear.as_bytes(), false).unwrap().is_linear(), "{linear}");
+            assert!(Pattern::new(linear.as_bytes(), false, Language::Nginx).unwrap().is_linear(), "{linear}");
         }
         for other in [r"^/(?!admin)", r"(.)\1", r"a++", r"[[:alpha:]]", r"\v", r"a{,2}", "é+", r"(a*)*"] {
-            assert!(!Pattern::new(other.as_bytes(), false).unwrap().is_linear(), "{other}");
+            assert!(!Pattern::new(other.as_bytes(), false, Language::Nginx).unwrap().is_linear(), "{other}");
         }
     }
 
     #[test]
-    fn a_dollar_matches_before_a_final_newline() {
-        let pattern = Pattern::new(br"\.php$", false).unwrap();
-        assert!(pattern.is_match(b"/x.php"));
-        assert!(pattern.is_match(b"/x.php\n"));
-        assert!(!pattern.is_match(b"/x.php\n\n"));
-        assert!(!pattern.is_match(b"/x.php\r"));
+    fn line_ends_in_each_language() {
+        let lookahead = "(?=.)";
+        for (text, subject, expected) in [
+            (r"\.php$", "/x.php", [true, true, true]),
+            (r"\.php$", "/x.php\n", [true, false, false]),
+            (r"\.php$", "/x.php\n\n", [false, false, false]),
+            (r"\.php$", "/x.php\r", [false, false, false]),
+            (r"\.php\Z", "/x.php\n", [true, true, true]),
+            ("^a.b", "a\nb", [false, true, false]),
+            ("^a.*$", "a\n\n", [false, true, false]),
+            ("^a.*$", "a\r", [true, true, true]),
+            ("(?-s)^a.b", "a\nb", [false, false, false]),
+            ("(?m)^b$", "a\nb\nc", [true, true, true]),
+            ("(?<n>a)|(?<m>b$)", "b\n", [true, false, false]),
+        ] {
+            for (language, expected) in
+                [Language::Nginx, Language::Apache, Language::ApacheLines].into_iter().zip(expected)
+            {
+                for text in [text.to_owned(), format!("{lookahead}(?:{text})")] {
+                    let pattern = Pattern::new(text.as_bytes(), false, language).unwrap();
+                    assert_eq!(
+                        pattern.is_match(subject.as_bytes()),
+                        expected,
+                        "{language:?} {text} {subject:?}"
+                    );
+                    let pattern = Pattern::limited(text.as_bytes(), false, language, LIMIT).unwrap();
+                    assert_eq!(
+                        pattern.is_match(subject.as_bytes()),
+                        expected,
+                        "{language:?} {text} {subject:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn group_names_repeat_in_apache_only() {
+        let compile = |language| Pattern::new(b"(?<n>a)(?<n>b)", false, language);
+        assert!(compile(Language::Nginx).is_err());
+        assert!(compile(Language::Apache).unwrap().is_match(b"ab"));
     }
 
     #[test]
@@ -376,7 +468,7 @@ mod tests {
         assert_eq!(groups("b", "abc"), Some(vec![Some((1, 2))]));
         assert_eq!(groups("b", "xyz"), None);
         for text in ["(?<year>[0-9]+)-(?P<day>x)(y)", "(?<year>[0-9]+)-(?P<day>x)(?=y)(y)"] {
-            let pattern = Pattern::new(text.as_bytes(), false).unwrap();
+            let pattern = Pattern::new(text.as_bytes(), false, Language::Nginx).unwrap();
             let names: Vec<_> = pattern.names().iter().map(|name| name.as_deref().unwrap_or("")).collect();
             assert_eq!(names, ["", "year", "day", ""]);
         }
@@ -385,23 +477,23 @@ mod tests {
     #[test]
     fn captures_stay_as_they_were_without_a_match() {
         let mut captures = Captures::default();
-        assert!(Pattern::new(b"(b)", false).unwrap().captures(b"abc", &mut captures));
-        assert!(!Pattern::new(b"(x)", false).unwrap().captures(b"abc", &mut captures));
+        assert!(Pattern::new(b"(b)", false, Language::Nginx).unwrap().captures(b"abc", &mut captures));
+        assert!(!Pattern::new(b"(x)", false, Language::Nginx).unwrap().captures(b"abc", &mut captures));
         assert_eq!(captures.get(1, b"abc"), Some(&b"b"[..]));
         assert_eq!(captures.get(2, b"abc"), None);
     }
 
     #[test]
     fn case_and_bytes() {
-        assert!(Pattern::new(b"^/A", true).unwrap().is_match(b"/a"));
-        assert!(!Pattern::new(b"^/A", false).unwrap().is_match(b"/a"));
-        assert!(Pattern::new(b"^\xFF.$", false).unwrap().is_match(b"\xFF\xFE"));
-        assert!(Pattern::new(br"^\xFF.$", false).unwrap().is_match(b"\xFF\xFE"));
+        assert!(Pattern::new(b"^/A", true, Language::Nginx).unwrap().is_match(b"/a"));
+        assert!(!Pattern::new(b"^/A", false, Language::Nginx).unwrap().is_match(b"/a"));
+        assert!(Pattern::new(b"^\xFF.$", false, Language::Nginx).unwrap().is_match(b"\xFF\xFE"));
+        assert!(Pattern::new(br"^\xFF.$", false, Language::Nginx).unwrap().is_match(b"\xFF\xFE"));
     }
 
     #[test]
     fn endless_backtracking_is_no_match() {
-        let pattern = Pattern::new(br"^(a+)+$(?=)", false).unwrap();
+        let pattern = Pattern::new(br"^(a+)+$(?=)", false, Language::Nginx).unwrap();
         assert!(!pattern.is_linear());
         let subject = [&[b'a'; 64][..], b"b"].concat();
         assert!(!pattern.is_match(&subject));
@@ -410,34 +502,40 @@ mod tests {
 
     #[test]
     fn limited_patterns_are_small_beside_their_text() {
-        let is_linear = |text: &str| Pattern::limited(text.as_bytes(), true, LIMIT).unwrap().is_linear();
+        let is_linear =
+            |text: &str| Pattern::limited(text.as_bytes(), true, Language::Nginx, LIMIT).unwrap().is_linear();
         let names: Vec<_> = (0..300).map(|n| format!("badbot{n}")).collect();
         assert!(is_linear(&format!("^.*({}).*$", names.join("|"))));
         assert!(is_linear("^[a-z0-9_-]{1,64}/([0-9]{4})/?$") && is_linear("^wp-(?:content|includes)/.+$"));
         assert!(!is_linear("(a{100}){80}"));
-        assert!(Pattern::new(b"(a{100}){80}", false).unwrap().is_linear());
+        assert!(Pattern::new(b"(a{100}){80}", false, Language::Nginx).unwrap().is_linear());
     }
 
     /// PCRE2 counts the steps from each start apart: 900 steps are few, but not 60,000 times.
     #[test]
     fn the_limit_is_lower_in_long_subjects() {
-        let pattern = Pattern::limited(b"(?:a(?:)){0,900}(?=x)", false, 20_000).unwrap();
+        let pattern = Pattern::limited(b"(?:a(?:)){0,900}(?=x)", false, Language::Nginx, 20_000).unwrap();
         let found = |length: usize| pattern.try_captures(&vec![b'a'; length], &mut Captures::default());
         assert_eq!((found(400), found(60_000)), (Ok(false), Err(TooManySteps)));
-        let pattern = Pattern::limited(b"^(?=a).*b", false, 20_000).unwrap();
+        let pattern = Pattern::limited(b"^(?=a).*b", false, Language::Nginx, 20_000).unwrap();
         assert_eq!(pattern.try_captures(&[b'a'; 8000], &mut Captures::default()), Ok(false));
     }
 
     #[test]
     fn literals_take_little_memory() {
-        let size = |text: &str| Pattern::limited(text.as_bytes(), false, LIMIT).unwrap().size_bytes();
+        let size = |text: &str| {
+            Pattern::limited(text.as_bytes(), false, Language::Nginx, LIMIT).unwrap().size_bytes()
+        };
         assert!(size("^old-page/?$") < 300 && size(r"^a\.html$") < 300);
         assert!(size("^(.*)$") > 4096 && size("^(?!x)") > 2048);
     }
 
     #[test]
     fn errors_name_the_place() {
-        let error = |text: &str| Pattern::new(text.as_bytes(), false).unwrap_err().to_string();
+        let error =
+            |text: &str| Pattern::new(text.as_bytes(), false, Language::Nginx).unwrap_err().to_string();
+        let in_apache = Pattern::new(b"a$b**c", false, Language::Apache).unwrap_err().to_string();
+        assert!(in_apache.ends_with("in \"a$b**c\" at \"*c\""), "{in_apache}");
         assert_eq!(error("(a"), "pcre2_compile() failed: missing closing parenthesis in \"(a\"");
         assert_eq!(
             error("a**b"),
@@ -458,20 +556,20 @@ mod tests {
         proptest::collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat())
     }
 
-    fn groups_of(
-        engine: Engine,
-        text: &str,
-        subject: &str,
-        case_insensitive: bool,
-    ) -> Option<Vec<Option<(u32, u32)>>> {
+    fn languages() -> impl Strategy<Value = Language> {
+        prop::sample::select(vec![Language::Nginx, Language::Apache, Language::ApacheLines])
+    }
+
+    fn groups_of(engine: Engine, source: Source<'_>, subject: &str) -> Option<Vec<Option<(u32, u32)>>> {
         let count = match &engine {
             Engine::Literal(_) => 1,
             Engine::Linear { regex, .. } => regex.captures_len(),
             Engine::Backtracking(regex) => regex.captures_len(),
         };
         let names = vec![None; count].into();
-        let (text, limit) = (text.as_bytes().into(), LIMIT);
-        let pattern = Pattern { text, case_insensitive, names, limit, is_limited: false, engine };
+        let Source { text, case_insensitive, language } = source;
+        let (text, limit) = (text.into(), LIMIT);
+        let pattern = Pattern { text, language, case_insensitive, names, limit, is_limited: false, engine };
         let mut captures = Captures::default();
         let found = pattern.captures(subject.as_bytes(), &mut captures);
         assert_eq!(found, pattern.is_match(subject.as_bytes()));
@@ -482,27 +580,32 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn both_engines_agree(text in pieces(), subject in "[abA./1_é\r\n-]{0,12}", case_insensitive: bool) {
-            if let Some(regex) = linear(text.as_bytes(), case_insensitive, BYTES_MAX) {
-                let other = backtracking(text.as_bytes(), case_insensitive, LIMIT);
+        fn both_engines_agree(
+            text in pieces(), subject in "[abA./1_é\r\n-]{0,12}", case_insensitive: bool, language in languages(),
+        ) {
+            let source = Source { text: text.as_bytes(), case_insensitive, language };
+            if let Some(regex) = source.linear(BYTES_MAX) {
+                let other = source.backtracking(LIMIT);
                 prop_assert!(other.is_ok(), "PCRE2 refuses {text}");
                 let exact = Engine::Backtracking(other.unwrap());
                 let linear = Engine::Linear { regex, for_newline: OnceLock::new() };
-                let expected = groups_of(exact, &text, &subject, case_insensitive);
-                prop_assert_eq!(groups_of(linear, &text, &subject, case_insensitive), expected, "{} on {:?}", text, subject);
+                let expected = groups_of(exact, source, &subject);
+                prop_assert_eq!(groups_of(linear, source, &subject), expected, "{} on {:?}", text, subject);
             }
         }
 
         #[test]
         fn literals_agree_with_pcre(
             text in r"\^?([abA/-]|\\[.]){0,4}(/\?)?\$?", subject in "[abA/.-]{0,8}\n?", case_insensitive: bool,
+            language in languages(),
         ) {
-            let literal = Literal::parse(text.as_bytes(), case_insensitive);
+            let source = Source { text: text.as_bytes(), case_insensitive, language };
+            let literal = source.literal();
             prop_assert!(literal.is_some(), "{text}");
-            let exact = Engine::Backtracking(backtracking(text.as_bytes(), case_insensitive, LIMIT).unwrap());
-            let expected = groups_of(exact, &text, &subject, case_insensitive);
+            let exact = Engine::Backtracking(source.backtracking(LIMIT).unwrap());
+            let expected = groups_of(exact, source, &subject);
             let literal = Engine::Literal(literal.unwrap());
-            prop_assert_eq!(groups_of(literal, &text, &subject, case_insensitive), expected, "{} {:?}", text, subject);
+            prop_assert_eq!(groups_of(literal, source, &subject), expected, "{} {:?}", text, subject);
         }
 
         #[test]
@@ -510,7 +613,7 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..20),
             subject in proptest::collection::vec(any::<u8>(), 0..20),
         ) {
-            if let Ok(pattern) = Pattern::new(&text, false) {
+            if let Ok(pattern) = Pattern::new(&text, false, Language::Nginx) {
                 let mut captures = Captures::default();
                 prop_assert_eq!(pattern.is_match(&subject), pattern.captures(&subject, &mut captures));
             }

@@ -57,7 +57,7 @@ impl PatternSet {
     ) -> Result<Option<usize>, E> {
         for part in &self.parts {
             let found = match &part.set {
-                // What `$` means in front of a final newline only PCRE2 knows.
+                // What nginx's `$` means in front of a final newline only PCRE2 knows.
                 Some(set) if !subject.ends_with(b"\n") => part.first(set, subject, &mut judge)?,
                 _ => try_each(part.patterns.clone(), &mut judge)?,
             };
@@ -122,13 +122,13 @@ impl fmt::Debug for PatternSet {
 #[cfg(test)]
 mod tests {
     use super::{Candidate, PatternSet};
-    use crate::value::{Captures, Pattern};
+    use crate::value::{Captures, Language, Pattern};
     use proptest::prelude::*;
 
     fn patterns(texts: &[&str]) -> Vec<Pattern> {
         let pattern = |text: &&str| match text.strip_prefix('*') {
-            Some(text) => Pattern::new(text.as_bytes(), true).unwrap(),
-            None => Pattern::new(text.as_bytes(), false).unwrap(),
+            Some(text) => Pattern::new(text.as_bytes(), true, Language::Nginx).unwrap(),
+            None => Pattern::new(text.as_bytes(), false, Language::Nginx).unwrap(),
         };
         texts.iter().map(pattern).collect()
     }
@@ -187,8 +187,10 @@ mod tests {
         fn the_first_is_the_one_that_is_found_by_trying_each(
             texts in proptest::collection::vec(r"(\*|)[\^]?[ab.(]?[ab]?[)*+?]?(\||\(\?=a\)|)[ab]?[$]?", 0..8),
             subject in "[abA\n]{0,6}",
+            is_apache: bool,
         ) {
-            let pattern = |text: &String| Pattern::new(text.trim_start_matches('*').as_bytes(), text.starts_with('*'));
+            let language = if is_apache { Language::Apache } else { Language::Nginx };
+            let pattern = |text: &String| Pattern::new(text.trim_start_matches('*').as_bytes(), text.starts_with('*'), language);
             let valid: Vec<Pattern> = texts.iter().filter_map(|text| pattern(text).ok()).collect();
             let expected = valid.iter().position(|pattern| pattern.is_match(subject.as_bytes()));
             prop_assert_eq!(first(&valid, &subject).0, expected);

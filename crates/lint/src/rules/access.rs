@@ -2,7 +2,7 @@
 
 use crate::tree::{Place, children, has, has_deep, place};
 use crate::{Found, Rule};
-use conf::value::Pattern;
+use conf::value::{Language, Pattern};
 use conf::{Level, Node};
 
 pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
@@ -173,7 +173,8 @@ pub(super) fn first_pattern<'a>(nodes: &'a [Node], path: &str) -> Option<&'a Nod
         let Some(Place::Pattern(text)) = place(node) else { return false };
         let ignores_case =
             node.arg(0).and_then(|word| word.as_str()).is_some_and(|word| word.starts_with("~*"));
-        Pattern::new(text.as_bytes(), ignores_case).is_ok_and(|pattern| pattern.is_match(path.as_bytes()))
+        Pattern::new(text.as_bytes(), ignores_case, Language::Nginx)
+            .is_ok_and(|pattern| pattern.is_match(path.as_bytes()))
     })
 }
 

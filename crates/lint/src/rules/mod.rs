@@ -10,6 +10,7 @@ mod proxies;
 mod redirects;
 mod servers;
 mod tls;
+mod users;
 
 use crate::Rule;
 
@@ -53,6 +54,7 @@ pub(crate) static ALL: &[&Rule] = &[
     &access::RULES_AFTER_ALL,
     &access::HTACCESS_NOT_READ,
     &access::PROGRAMS_PASS,
+    &users::UNVERIFIED_USER,
     &limits::SPOOFED_KEY,
     &limits::EVERYBODY_TRUSTED,
     &limits::WORKER_FILES,

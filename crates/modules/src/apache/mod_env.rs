@@ -1,6 +1,7 @@
 //! Sets and removes variables of the environment in `.htaccess` files.
 //!
 //! The variables are set after access is checked and paths are rewritten. Programs behind `fastcgi_pass` get them.
+//! At the same time `HTTPS` (`on`) and `SSL_TLS_SNI` are set over TLS, as mod_ssl does, and `HTTP2` (`on`) over HTTP/2.
 //! `PassEnv` passes a variable of the server's environment if the configuration of the server names it in
 //! [`env`](process.md): a site sees nothing else of that environment.
 //!
@@ -37,10 +38,11 @@ use crate::connection::process::{ENV, environment};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::environment::{of, warn_if_reserved};
 use crate::shared::apache::in_all_files;
-use conf::{Arity, Diagnostic};
+use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
 };
+use http::Version;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -87,7 +89,8 @@ pub(crate) enum Setting {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let settings = settings(view);
-    if !settings.is_empty() {
+    // What mod_ssl and mod_http2 set is there without any setting.
+    if !settings.is_empty() || view.context() == Contexts::HTACCESS {
         builder.handle(Phase::Precontent, Late { settings });
     }
     Ok(())
@@ -149,6 +152,10 @@ struct Late {
 
 impl Handler for Late {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        let is_plain = !exchange.connection.secure && exchange.request.head.version != Version::Http2;
+        if self.settings.is_empty() && is_plain {
+            return Step::Next;
+        }
         let budget = Budget::of(exchange);
         let _running = budget.run();
         match apply(exchange, &self.settings, &budget) {
@@ -158,13 +165,32 @@ impl Handler for Late {
     }
 }
 
-/// Sets variables. As in Apache what `SetEnvIf` and rules have set stays.
+/// Sets what the connection and the settings say. As in Apache what `SetEnvIf` and rules have set stays.
 pub(crate) fn apply(exchange: &Exchange, settings: &[Variable], budget: &Budget) -> Result<(), Failure> {
+    describe_connection(exchange, budget)?;
     let environment = of(exchange);
     let is_new: Vec<bool> = settings.iter().map(|(name, _)| !environment.has(name)).collect();
     for ((name, value), _) in settings.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
         budget.step(0)?;
         environment.set(name, value)?;
+    }
+    Ok(())
+}
+
+/// Sets what mod_ssl and mod_http2 say of a connection. As in Apache rewrite rules and access rules come before, and what
+/// they have set does not stay.
+fn describe_connection(exchange: &Exchange, budget: &Budget) -> Result<(), Failure> {
+    let environment = of(exchange);
+    if exchange.connection.secure {
+        budget.step(0)?;
+        environment.set(b"HTTPS", b"on")?;
+        let tls = exchange.connection.tls.as_deref();
+        if let Some(name) = tls.and_then(|tls| tls.server_name.as_deref()) {
+            environment.set(b"SSL_TLS_SNI", name.as_bytes())?;
+        }
+    }
+    if exchange.request.head.version == Version::Http2 {
+        environment.set(b"HTTP2", b"on")?;
     }
     Ok(())
 }

@@ -39,11 +39,11 @@
 use crate::apache::mod_filter::{Output, OutputFilter, filtered};
 use crate::apache::mod_setenvif::with_groups;
 use crate::shared::apache::bounded::{Failure, find};
-use crate::shared::apache::{in_file, last, pattern, wrong};
+use crate::shared::apache::{STEPS_MAX, held, in_file, last, wrong};
 use crate::shared::changed::{Change, changed};
 use crate::shared::validators;
-use conf::value::{Captures, Pattern, flag, offset};
-use conf::{Arity, Diagnostic};
+use conf::value::{Captures, Language, Pattern, flag, offset};
+use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Body, Budget, Directive, Exchange, Filter, Loading, Module, ScopeBuilder, View};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -110,11 +110,23 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Substitution, Diagnos
         true if !has(b'i') => From::Text(from.into()),
         true => {
             let quoted: Vec<u8> = from.iter().flat_map(|&byte| quoted(byte)).collect();
-            From::Pattern(pattern(args, loading, word, &quoted, true)?)
+            From::Pattern(of_lines(args, loading, word, &quoted, true)?)
         }
-        false => From::Pattern(pattern(args, loading, word, from, has(b'i'))?),
+        false => From::Pattern(of_lines(args, loading, word, from, has(b'i'))?),
     };
     Ok(Substitution { from, to: to.into() })
+}
+
+/// A pattern as mod_substitute compiles it: `.` does not match the end of the line.
+fn of_lines(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    word: &Word,
+    text: &[u8],
+    ignore_case: bool,
+) -> Result<Arc<Pattern>, Diagnostic> {
+    let pattern = Pattern::limited(text, ignore_case, Language::ApacheLines, STEPS_MAX);
+    held(loading, pattern.map_err(|error| error.at(args.node, word))?, args.node.span)
 }
 
 /// A byte as a pattern has it.

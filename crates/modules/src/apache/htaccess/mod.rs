@@ -123,6 +123,7 @@ mod overrides;
 
 use crate::apache::apache_core::{documents, sections};
 use crate::files::symlinks::Links;
+use crate::shared::apache::variables::OnlyVerifiedUsers;
 use crate::shared::files;
 use conf::apache::Allowed;
 use conf::{Arity, Contexts, Diagnostic, Word};
@@ -196,6 +197,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Ok(());
     }
     documents::remember(view, builder);
+    builder.keep(OnlyVerifiedUsers);
     let rules = overrides::rules(view, builder.name.as_ref());
     if rules.iter().any(|(_, allowed)| allowed.reads_files()) {
         let limited = |allowed: Allowed| (!allowed.is_everything()).then(|| Arc::new(allowed));

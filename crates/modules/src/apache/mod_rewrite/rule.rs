@@ -12,8 +12,9 @@ use std::sync::Arc;
 /// Rounds of `N`, unless the flag says otherwise.
 const ROUNDS_MAX: u32 = 32_000;
 
-/// Common patterns that match every path. Those that end in `$` do not match all paths with line ends.
-const MATCH_ALL: [&[u8]; 6] = [b"", b"^", b".*", b"^.*", b"(.*)", b"^(.*)"];
+/// Common patterns that match every path.
+const MATCH_ALL: [&[u8]; 10] =
+    [b"", b"^", b".*", b"^.*", b".*$", b"^.*$", b"(.*)", b"^(.*)", b"(.*)$", b"^(.*)$"];
 
 /// A pattern and what replaces a path that matches it.
 #[derive(Clone, Debug)]
@@ -227,11 +228,12 @@ pub(super) fn flag_texts(args: &Args<'_>) -> Result<Vec<String>, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::{MATCH_ALL, Pattern};
+    use conf::value::Language;
 
     #[test]
     fn patterns_that_match_all_do_so() {
         for text in MATCH_ALL {
-            let pattern = Pattern::new(text, false).unwrap();
+            let pattern = Pattern::new(text, false, Language::Apache).unwrap();
             assert!([&b""[..], b"a/b", b"\n", b"a\nb", b"\n\n"].iter().all(|path| pattern.is_match(path)));
         }
     }

@@ -16,7 +16,8 @@
 //! the first user. If the file is missing, the response is 403; if it cannot be read, 500.
 //!
 //! Both arguments may contain variables. `satisfy` combines passwords with addresses, and `auth_delay` slows down
-//! guessing. The user is in `$remote_user`.
+//! guessing. The user is in `$remote_user`. Where no password is required, the variable is what the client claims, or, with
+//! [`htaccess on`](../htaccess.md#files-of-users-and-passwords), empty.
 //!
 //! ```file users
 //! alice:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0:writes the news
@@ -70,8 +71,10 @@ mod md5_crypt;
 mod password;
 mod recent;
 
+use crate::shared::apache::variables::note_user;
 use crate::shared::files;
 use asking::Progress;
+use check::Checked;
 pub(crate) use check::{Failure, read};
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
@@ -184,8 +187,11 @@ impl AuthBasic {
         };
         match (progress, is_right) {
             (Progress::Await(step), _) | (_, Err(step)) => step,
-            (_, Ok(true)) => {
+            (progress, Ok(true)) => {
                 exchange.tell(|| Event::new("auth_basic", "the password is right").at(Some(self.place)));
+                if let Progress::Right(user) | Progress::Checked(Checked { user, .. }) = &progress {
+                    note_user(exchange, user);
+                }
                 Step::Allow
             }
             (_, Ok(false)) => {

@@ -1,7 +1,7 @@
 //! The script that a URI names and what follows it: `$fastcgi_script_name` and `$fastcgi_path_info`.
 
 use conf::Diagnostic;
-use conf::value::{Captures, Pattern};
+use conf::value::{Captures, Language, Pattern};
 use contract::{Args, Exchange, Loading};
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ pub(super) struct Script {
 pub(super) fn parse_split(args: &Args<'_>, _: &mut Loading) -> Result<Arc<Pattern>, Diagnostic> {
     let word = args.word(0)?;
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let pattern = Pattern::new(&word.text, false).map_err(|wrong| error(wrong.to_string()))?;
+    let pattern =
+        Pattern::new(&word.text, false, Language::Nginx).map_err(|wrong| error(wrong.to_string()))?;
     if pattern.names().len() != 3 {
         return Err(error(format!("pattern \"{word}\" must have 2 captures")));
     }

@@ -104,6 +104,7 @@ pub(crate) fn count(length: &mut usize, more: usize) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::{BYTES_MAX, Budget, Captures, Failure, Pattern, append, find};
+    use conf::value::Language;
 
     #[test]
     fn a_text_ends_at_its_limit() {
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn patterns_that_backtrack_spend_the_budget() {
-        let pattern = Pattern::limited(b"^(a|aa)+$(?=)", false, 20_000).unwrap();
+        let pattern = Pattern::limited(b"^(a|aa)+$(?=)", false, Language::Apache, 20_000).unwrap();
         let subject = [&[b'a'; 40][..], b"b"].concat();
         let budget = Budget::default();
         let mut found = (0..).map(|_| find(&pattern, &subject, &mut Captures::default(), &budget));

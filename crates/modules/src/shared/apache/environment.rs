@@ -1,6 +1,7 @@
 //! The environment of a request: what `SetEnv`, `SetEnvIf` and `RewriteRule … [E=…]` set, and programs see.
 
 use super::bounded::{BYTES_MAX, Failure};
+use super::reserved::is_reserved;
 use conf::Diagnostic;
 use conf::tree::printable;
 use contract::{Args, Exchange, Loading, Scope};
@@ -39,17 +40,6 @@ pub(crate) const PHP_VALUE: &[u8] = b"PHP_VALUE";
 
 /// What a variable takes of [`BYTES_MAX`] besides its name and value.
 const VARIABLE_BYTES: usize = 200;
-
-/// Parameters by which a program decides what it runs, and how. Only the configuration may set them: other sites
-/// share the program, and PHP-FPM keeps `PHP_VALUE` for their requests, too.
-const RESERVED: [&[u8]; 6] =
-    [PHP_VALUE, b"PHP_ADMIN_VALUE", b"SCRIPT_FILENAME", b"PATH_TRANSLATED", b"DOCUMENT_ROOT", b"PATH"];
-
-/// What reserved names start with, too: settings of the dynamic linker, and fields of the request.
-const RESERVED_STARTS: [&[u8]; 2] = [b"LD_", b"HTTP_"];
-
-/// Not reserved: the lines by which applications ask for the password are common, and say nothing about other sites.
-const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
 /// The environment of this request. As in Apache a request inside of the server has a copy of the environment of the
 /// request that asks for it, and changes only the copy.
@@ -110,12 +100,6 @@ pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
     }
     all.retain(|(name, _)| !is_reserved(name));
     all
-}
-
-/// Whether a file may not set the parameter of this name.
-fn is_reserved(name: &[u8]) -> bool {
-    let starts_so = || RESERVED_STARTS.iter().any(|start| name.starts_with(start));
-    name != AUTHORIZATION && (RESERVED.contains(&name) || starts_so())
 }
 
 /// Warns of a variable with a reserved name. Rules that copy a field of the request are common, and harmless: programs

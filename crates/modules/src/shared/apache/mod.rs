@@ -7,16 +7,17 @@ pub(crate) mod glob;
 pub(crate) mod judging;
 pub(crate) mod methods;
 pub(crate) mod refusing;
+mod reserved;
 pub(crate) mod urls;
 pub(crate) mod variables;
 
-use conf::value::Pattern;
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::value::{Language, Pattern};
+use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{Args, Directive, Loading, Rule, View};
 use std::sync::Arc;
 
 /// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
-const STEPS_MAX: u32 = 20_000;
+pub(crate) const STEPS_MAX: u32 = 20_000;
 
 /// A directive of `.htaccess` files. The innermost file that has the directive overrides the others.
 pub(crate) const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
@@ -48,6 +49,7 @@ pub(crate) fn last<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Optio
     values(view, directive).pop()
 }
 
+/// A pattern, as Apache compiles it by default.
 pub(crate) fn pattern(
     args: &Args<'_>,
     loading: &mut Loading,
@@ -55,9 +57,13 @@ pub(crate) fn pattern(
     text: &[u8],
     ignore_case: bool,
 ) -> Result<Arc<Pattern>, Diagnostic> {
-    let pattern =
-        Pattern::limited(text, ignore_case, STEPS_MAX).map_err(|error| error.at(args.node, word))?;
-    loading.hold(pattern.size_bytes(), args.node.span)?;
+    let pattern = Pattern::limited(text, ignore_case, Language::Apache, STEPS_MAX);
+    held(loading, pattern.map_err(|error| error.at(args.node, word))?, args.node.span)
+}
+
+/// A pattern that has its memory counted.
+pub(crate) fn held(loading: &mut Loading, pattern: Pattern, place: Span) -> Result<Arc<Pattern>, Diagnostic> {
+    loading.hold(pattern.size_bytes(), place)?;
     Ok(Arc::new(pattern))
 }
 

@@ -3,6 +3,7 @@
 use crate::apache::mod_version;
 use crate::files::index;
 use contract::{Budget, Exchange, Peer, Replaced, Spent};
+use http::Status;
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -107,6 +108,24 @@ pub(crate) struct User {
 /// The user of a request, if the rules of the files required one.
 pub(crate) fn user(exchange: &Exchange) -> Option<Rc<User>> {
     exchange.attached()
+}
+
+/// Kept in scopes with `htaccess on`: as in Apache a request has a user only after a rule has verified the password.
+pub(crate) struct OnlyVerifiedUsers;
+
+/// Notes the user whose password `auth_basic` verified, where only that makes a user.
+pub(crate) fn note_user(exchange: &Exchange, name: &[u8]) {
+    if exchange.scope.kept::<OnlyVerifiedUsers>().is_some() {
+        exchange.attach_own(User { name: name.to_vec(), kind: "Basic" });
+    }
+}
+
+/// Whether the name that a client gives without proof counts as its user. In the log of a refusal it does, as in Apache,
+/// unless an error document took the place of the response.
+pub(crate) fn is_claim_enough(exchange: &Exchange) -> bool {
+    let is_refused = exchange.wire.answered && exchange.response.status == Status::UNAUTHORIZED;
+    let is_logged = is_refused && exchange.error_page_used != Replaced::Kept;
+    is_logged || exchange.scope.kept::<OnlyVerifiedUsers>().is_none()
 }
 
 fn port(peer: &Peer) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use super::in_apache::Document;
 use crate::shared::dynamic;
-use conf::value::{Captures, Pattern};
+use conf::value::{Captures, Language, Pattern};
 use contract::Exchange;
 use journal::clock::{self, Time};
 use std::cell::{Cell, RefCell};
@@ -130,7 +130,8 @@ impl Common {
     /// # Errors
     /// What is wrong with the pattern.
     pub(super) fn matches(&self, pattern: &[u8], text: &[u8]) -> Result<bool, String> {
-        let pattern = Pattern::limited(pattern, false, PATTERN_STEPS).map_err(|error| error.to_string())?;
+        let pattern = Pattern::limited(pattern, false, Language::Nginx, PATTERN_STEPS);
+        let pattern = pattern.map_err(|error| error.to_string())?;
         let mut captures = Captures::default();
         if !pattern.captures(text, &mut captures) {
             return Ok(false);

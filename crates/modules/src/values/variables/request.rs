@@ -2,6 +2,7 @@
 
 use super::lists::{joined, put, put_number, put_port, put_some, put_thousandths};
 use super::user;
+use crate::shared::apache::variables as apache;
 use crate::shared::files;
 use contract::{Exchange, Replaced, RequestBody};
 use http::hex;
@@ -126,10 +127,10 @@ pub(super) fn content_type(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 }
 
 pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    if let Some(user) = crate::shared::apache::variables::user(exchange) {
+    if let Some(user) = apache::user(exchange) {
         return put(&user.name, out);
     }
-    let field = user::field(&exchange.request);
+    let field = user::field(&exchange.request).filter(|_| apache::is_claim_enough(exchange));
     put_some(field.and_then(user::of_basic), out)
 }
 
