@@ -80,7 +80,7 @@ fn measure(name: &str, address: SocketAddr, clients: usize, attack: &str) -> Str
         };
         let others = watch("GET /a.txt\nHost: other\nX-Client: 192.0.2.1");
         let own = watch("GET /a.txt\nHost: tenant\nX-Client: 192.0.2.2");
-        std::thread::sleep(SECONDS);
+        tests::wait::pause(SECONDS);
         ends.store(true, Ordering::Relaxed);
         let mut line = format!("{name:<44}");
         for waits in [others.join().unwrap(), own.join().unwrap()] {
@@ -224,8 +224,7 @@ fn statuses(address: SocketAddr, paths: &[&str]) -> Vec<u16> {
             answer.await.unwrap();
         }
         connection.abort();
-        let order = order.lock().unwrap().clone();
-        order
+        order.lock().unwrap().clone()
     })
 }
 
