@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 mod buffer;
 pub mod clock;
 pub mod counters;

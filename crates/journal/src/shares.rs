@@ -6,7 +6,7 @@
 //! Nothing is refused for that: the share of a site only decides the order.
 //!
 //! A client whose request used up its whole budget gets no more than a slice from the same rules for a while. What costs
-//! less than a slice goes on, so that no client can switch off pages for others behind the same address.
+//! less than a slice goes on, so that no client can switch off pages for others at the same address.
 
 use crate::clock::Time;
 use http::hash::KeyedMap;

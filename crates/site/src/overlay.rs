@@ -16,7 +16,7 @@ use crate::scope_change::{enter, enter_kept};
 use cache::Lookup;
 use chain::{Chain, Decisions, Failure};
 use contract::{
-    Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Scope, Spent, Step, Work,
+    Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Scope, Spent, Step, Work,
 };
 use files::Files;
 use http::Status;
@@ -130,7 +130,7 @@ impl Choose {
         }
         // The sections in the files may depend on what is at the path.
         exchange.overlaid = Some(Rc::clone(&own));
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         match cache::look_up(&self.base, &files, exchange, &budget) {
             Lookup::Spent => refuse_spent(exchange),
@@ -178,7 +178,7 @@ impl Choose {
 
     /// Decides which blocks count, a slice of time in each turn.
     fn decide(&self, exchange: &mut Exchange, read: Read, mut decisions: Decisions) -> Step {
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         match read.chain.decide(&mut decisions, exchange, &budget) {
             Ok(true) => self.compile(exchange, read, decisions.counting.into()),
@@ -235,7 +235,7 @@ fn admit(exchange: &Exchange) -> Step {
         return Step::Next;
     }
     match exchange.overlaid.as_ref().map(|own| own.account()).filter(|&account| shares::is_over(account)) {
-        Some(_) => Step::Await(Work::Yield(Budget::of(exchange).place())),
+        Some(_) => Step::Await(Work::Yield(exchange.budget().place())),
         None => Step::Next,
     }
 }
@@ -246,7 +246,7 @@ struct Undecided(Cell<Option<(Read, Decisions)>>);
 /// Goes on with the blocks in a further turn.
 fn wait(exchange: &Exchange, read: Read, decisions: Decisions) -> Step {
     exchange.attach_own(Undecided(Cell::new(Some((read, decisions)))));
-    Step::Await(Work::Yield(Budget::of(exchange).place()))
+    Step::Await(Work::Yield(exchange.budget().place()))
 }
 
 fn with_scope(own: &Overlaid, scope: &Arc<Scope>) -> Rc<Overlaid> {
@@ -261,7 +261,7 @@ pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
 }
 
 fn refuse_spent(exchange: &mut Exchange) -> Step {
-    let budget = Budget::of(exchange);
+    let budget = exchange.budget();
     if budget.tell() {
         exchange.log(Level::Error, &Spent.to_string());
     }

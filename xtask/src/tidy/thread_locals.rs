@@ -12,6 +12,7 @@ const PLACES: &[&str] = &[
     "crates/journal/src/counters.rs",
     "crates/contract/src/leavings.rs",
     "crates/journal/src/lib.rs",
+    "crates/journal/src/shares.rs",
     "crates/journal/src/syslog.rs",
     "crates/engine/src/cold.rs",
     "crates/h1/src/encode.rs",

@@ -229,7 +229,7 @@ impl Handler for Rules {
             // The handler of the requirements asks these rules.
             return Step::Next;
         }
-        if let Err(spent) = Budget::of(exchange).spend(self.units) {
+        if let Err(spent) = exchange.budget().spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
         if self.passes(exchange) || refusing::is_let_in(exchange) {

@@ -37,7 +37,7 @@ use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_all_files, values, variables, wrong};
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Step, View,
+    Args, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Step, View,
 };
 use http::Status;
 use journal::Level;
@@ -139,7 +139,7 @@ impl Action {
     /// Whether the file that the script is for exists, or need not; none for a directory.
     fn applies(&self, exchange: &Exchange) -> Result<Option<bool>, Failure> {
         let Ok(path) = exchange.path() else { return Ok(None) };
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let end = variables::file_end(exchange, &path, &budget)?;
         let metadata = variables::metadata(exchange, &path[..end], &budget)?;
         let is_directory = metadata.as_ref().is_some_and(std::fs::Metadata::is_dir);

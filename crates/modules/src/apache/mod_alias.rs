@@ -184,7 +184,7 @@ struct Redirects {
 
 impl Handler for Redirects {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         apply(exchange, &self.redirects, &budget)
     }

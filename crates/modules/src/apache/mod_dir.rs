@@ -186,7 +186,7 @@ impl Handler for WithoutSlash {
         if exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
-        match is_directory(exchange, &path, &Budget::of(exchange)) {
+        match is_directory(exchange, &path, &exchange.budget()) {
             Ok(true) if !methods::is_fetched(exchange) => methods::answer_for_directory(exchange),
             Ok(true) if exchange.request.method == Method::Post => Step::Finish(Status::NOT_FOUND),
             Ok(true) => Step::Finish(Status::FORBIDDEN),
@@ -214,7 +214,7 @@ impl Handler for Fallback {
         }
         let Ok(file) = exchange.path() else { return Step::Next };
         // A file with path info is there, too.
-        match variables::is_missing(exchange, &file, &Budget::of(exchange)) {
+        match variables::is_missing(exchange, &file, &exchange.budget()) {
             Ok(true) => {}
             Ok(false) => return Step::Next,
             Err(spent) => return Failure::from(spent).refuse(exchange),

@@ -156,7 +156,7 @@ impl Handler for Late {
         if self.settings.is_empty() && is_plain {
             return Step::Next;
         }
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         match apply(exchange, &self.settings, &budget) {
             Ok(()) => Step::Next,

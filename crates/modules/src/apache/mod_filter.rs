@@ -44,7 +44,7 @@ use crate::shared::apache::{environment, in_all_files, values, without_effect, w
 use crate::shared::media_types::{MediaTypes, Words};
 use crate::transform::coding::{Coding, Offer, Settings};
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Budget, Directive, Exchange, Loading, Module, Replaced, View};
+use contract::{Args, Directive, Exchange, Loading, Module, Replaced, View};
 use std::sync::Arc;
 
 /// Output filters.
@@ -218,7 +218,7 @@ impl OutputFilter {
             })
             && self.condition.as_ref().is_none_or(|condition| {
                 // What cannot be judged within the request's budget is not changed.
-                condition.holds(exchange, &Budget::of(exchange)).unwrap_or(false)
+                condition.holds(exchange, &exchange.budget()).unwrap_or(false)
             })
     }
 

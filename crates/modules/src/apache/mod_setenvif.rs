@@ -204,7 +204,7 @@ impl Handler for Early {
         if index::is_lookup(exchange) {
             return Step::Next;
         }
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         for condition in &self.conditions {
             if let Err(failure) = condition.apply(exchange, &budget) {

@@ -180,7 +180,7 @@ impl Filter for Substitute {
         if exchange.is_head() {
             return Body::Empty;
         }
-        let (list, budget) = (Arc::clone(&self.list), Budget::of(exchange));
+        let (list, budget) = (Arc::clone(&self.list), exchange.budget());
         changed(body, Lines { list, budget, line_max: self.line_max, held: Vec::new(), is_long: false })
     }
 

@@ -2,14 +2,14 @@
 //!
 //! If the address of a server contains variables, as in `proxy_pass http://$host` or `tunnel_pass`, a client may choose a
 //! host in your network: `localhost`, a database, or the metadata of a cloud. A `map` of names helps where few names are
-//! allowed. Where any name is allowed, only the address behind it tells where a request goes.
+//! allowed. Where any name is allowed, only the address that it has tells where a request goes.
 //!
 //! `upstream_deny internal` denies all addresses that are not on the public internet: loopback (`127.0.0.0/8`, `::1`),
 //! private (`10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`), link-local (`169.254.0.0/16`
 //! with the metadata of clouds at `169.254.169.254`, `fe80::/10`), `0.0.0.0/8`, multicast and reserved ones, and Unix
 //! sockets. Networks in CIDR notation deny further addresses, such as public ones of your own: write those of the machine
 //! itself. IPv6 addresses that lead to an IPv4 address are judged by that one: mapped (`::ffff:10.0.0.1`), NAT64
-//! (`64:ff9b::/96`) and 6to4 (`2002::/16`). If your network has a NAT64 prefix of its own, list it.
+//! (`64:ff9b::/96`) and 6to4 (`2002::/16`). If your network has its own NAT64 prefix, list it.
 //!
 //! Fulmar judges the address that it is about to connect to, after the host was looked up. So a name server cannot
 //! return another address between the check and the connection. The client gets 403, and the error log names the

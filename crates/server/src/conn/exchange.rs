@@ -330,7 +330,7 @@ impl PooledRequest {
 #[cfg(test)]
 mod tests {
     use super::{KEPT_TEXT, Message, PooledRequest};
-    use contract::{Budget, Exchange, Overlaid, RequestBody};
+    use contract::{Exchange, Overlaid, RequestBody};
     use engine::Flow;
     use http::{Status, Version};
     use site::testing;
@@ -358,7 +358,7 @@ mod tests {
         let Message { framing, refused, body_done, left, is_tunnel, .. } = message;
         let rest = (wire, note, subrequest, file, framing, refused, body_done, left, is_tunnel, target);
         let attached = (exchange.attached::<Rc<()>>().is_some(), exchange.overlaid.is_some());
-        let budget = Budget::of(exchange).spend(0);
+        let budget = exchange.budget().spend(0);
         format!("{request:?} {response:?} {state:?} {rest:?} {attached:?} {budget:?}")
     }
 
@@ -397,7 +397,7 @@ mod tests {
             below: Weak::new(),
             scope: Weak::new(),
         }));
-        assert!(Budget::of(exchange).spend(u32::MAX).is_err());
+        assert!(exchange.budget().spend(u32::MAX).is_err());
         let message = &mut pooled.message;
         (message.refused, message.body_done, message.left) = (Some(Status::BAD_REQUEST), true, true);
         message.framing.keep_alive = true;
@@ -411,18 +411,15 @@ mod tests {
     fn requests_that_outlast_it_share_nothing_with_the_next_one() {
         let mut pooled = pooled();
         let inner = pooled.request.flow.exchange.inner(contract::Request::new());
-        assert!(Budget::of(&inner).spend(u32::MAX).is_err());
+        assert!(inner.budget().spend(u32::MAX).is_err());
         pooled.clear();
         let exchange = &pooled.request.flow.exchange;
         exchange.attach(1);
-        assert!(Budget::of(exchange).spend(0).is_ok() && inner.attached::<i32>().is_none());
-        let budget = Budget::of(exchange);
+        assert!(exchange.budget().spend(0).is_ok() && inner.attached::<i32>().is_none());
+        let budget = exchange.budget();
         pooled.clear();
         assert!(budget.spend(u32::MAX).is_err());
-        assert!(
-            Budget::of(&pooled.request.flow.exchange).spend(0).is_ok(),
-            "a body may still hold the other"
-        );
+        assert!(pooled.request.flow.exchange.budget().spend(0).is_ok(), "a body may still hold the other");
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) struct Digests;
 
 impl Handler for Digests {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        prepare(exchange, &Budget::of(exchange)).unwrap_or_else(|spent| Failure::from(spent).refuse(exchange))
+        prepare(exchange, &exchange.budget()).unwrap_or_else(|spent| Failure::from(spent).refuse(exchange))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {

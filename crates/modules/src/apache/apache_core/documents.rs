@@ -7,8 +7,7 @@ use conf::value::status;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Made, Phase, Replaced, ScopeBuilder, Step, Template,
-    View,
+    Args, Directive, Exchange, Handler, Loading, Made, Phase, Replaced, ScopeBuilder, Step, Template, View,
 };
 use http::Status;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic>
         Some(constant) => Template::literal(constant),
         // If the expression takes too long, the budget ends it, and the path, the URL or the text is empty.
         None => Template::made(Made(Arc::new(move |exchange| {
-            expression.value(exchange, &Budget::of(exchange)).unwrap_or_default()
+            expression.value(exchange, &exchange.budget()).unwrap_or_default()
         }))),
     };
     let page = ErrorPage {

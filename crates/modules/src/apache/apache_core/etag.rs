@@ -4,9 +4,7 @@ use super::digest::{self, Digests};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{in_all_files, variables, wrong};
 use conf::{Arity, Diagnostic};
-use contract::{
-    Args, Body, Budget, Directive, Exchange, FileIdentity, Filter, Loading, Phase, ScopeBuilder, View,
-};
+use contract::{Args, Body, Directive, Exchange, FileIdentity, Filter, Loading, Phase, ScopeBuilder, View};
 use journal::clock::Time;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -128,7 +126,7 @@ struct Tagged {
 impl Filter for Tagged {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         let (Some(file), Ok(path)) = (exchange.file, exchange.path()) else { return body };
-        match variables::metadata(exchange, &path, &Budget::of(exchange)) {
+        match variables::metadata(exchange, &path, &exchange.budget()) {
             Ok(Some(metadata)) if FileIdentity::new(&metadata) == file => {
                 let digest = digest::of(exchange, file).filter(|_| self.parts & DIGEST != 0);
                 exchange.response.etag = Some(digest.unwrap_or_else(|| self.tag(&metadata)).into());

@@ -73,7 +73,7 @@ struct PathInfo {
 
 impl Handler for PathInfo {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        match self.apply(exchange, &Budget::of(exchange)) {
+        match self.apply(exchange, &exchange.budget()) {
             Ok(step) => step,
             Err(spent) => Failure::from(spent).refuse(exchange),
         }

@@ -52,7 +52,7 @@ use crate::shared::apache::variables::User;
 use crate::shared::apache::{in_file, last, refusing, variables};
 use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
-use contract::{Budget, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
+use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
 use requirement::{Asker, Kind, Requirement, Verdict, alone, group};
@@ -226,7 +226,7 @@ impl Handler for Required {
             refusing::pass(exchange);
             return Step::Next;
         }
-        if let Err(spent) = Budget::of(exchange).spend(self.units) {
+        if let Err(spent) = exchange.budget().spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
         let has_alternative = self.alternative.as_ref().is_some_and(|rules| rules.are_enough(exchange));

@@ -191,7 +191,7 @@ impl Requirement {
             What::Local => of(is_local(exchange)),
             What::Variables(names) => of(names.iter().any(|name| environment::get(exchange, name).is_some())),
             What::Methods(names) => of(has_method(names, variables::method(exchange))),
-            What::Expression(expression) => match expression.holds(exchange, &Budget::of(exchange)) {
+            What::Expression(expression) => match expression.holds(exchange, &exchange.budget()) {
                 Ok(false) if expression.names_user() => Verdict::NeedsUser,
                 Ok(holds) => of(holds),
                 // What takes too long denies, with "not", too.

@@ -69,7 +69,7 @@ pub(crate) use page::short_size;
 use settings::{Item, Pattern, Place};
 
 pub(crate) use order::Wanted;
-pub(crate) use page::{Kind, Listed, Part, Row, page};
+pub(crate) use page::{Kind, Listed, Listing, Part, Row, page};
 pub(crate) use settings::{Dress, Meter, Settings};
 
 /// Listings.

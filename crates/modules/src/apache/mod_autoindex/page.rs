@@ -138,17 +138,21 @@ pub(crate) enum Part {
     Text(Bytes),
 }
 
+/// What a listing shows.
+pub(crate) struct Listing<'a> {
+    pub(crate) wanted: &'a Wanted,
+    pub(crate) uri: &'a [u8],
+    pub(crate) rows: &'a [Row<'a>],
+    /// What comes before the listing and after it.
+    pub(crate) parts: [Option<&'a Part>; 2],
+}
+
 /// A whole listing, with what comes before it and after it. The budget pays for its length.
 ///
 /// # Errors
 /// [`Spent`].
-pub(crate) fn page(
-    (settings, budget): (&Settings, &Budget),
-    wanted: &Wanted,
-    uri: &[u8],
-    rows: &[Row<'_>],
-    parts: [Option<&Part>; 2],
-) -> Result<Vec<u8>, Spent> {
+pub(crate) fn page(settings: &Settings, budget: &Budget, listing: &Listing<'_>) -> Result<Vec<u8>, Spent> {
+    let Listing { wanted, uri, rows, parts } = *listing;
     let blank = FileType { path: BLANK, ..FileType::default() };
     let icon = settings.icon(&blank, &mut Meter::new(budget))?;
     let [blank, ..] = settings.values(Dress { icon, ..Dress::default() });

@@ -282,7 +282,7 @@ struct ChangeRequest {
 impl Handler for ChangeRequest {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let mut made = 0;
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         for change in self.changes.iter().filter(|change| !change.is_framing()) {
             if let Err(spent) = budget.step(0) {
@@ -349,7 +349,7 @@ impl Filter for ChangeFields {
         let mut always = Fields::new();
         let mut made = 0;
         let is_content = is_content(exchange);
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         for change in self.changes.iter().filter(|change| change.always || is_content) {
             let apart = change.always.then_some(&mut always);

@@ -3,7 +3,7 @@
 use super::{Kind, Line, SET_HANDLER, lines, of_path, said};
 use crate::gateway::{fastcgi, proxy, scgi, uwsgi};
 use crate::shared::apache::{last, variables};
-use contract::{Budget, Exchange, Handler, Step, View};
+use contract::{Exchange, Handler, Step, View};
 use http::Status;
 use journal::Level;
 
@@ -106,7 +106,7 @@ pub(crate) fn has_program(view: &View<'_>) -> bool {
 
 /// Whether the request's file does not exist.
 fn is_missing(exchange: &Exchange) -> bool {
-    let budget = Budget::of(exchange);
+    let budget = exchange.budget();
     let _running = budget.run();
     exchange.path().is_ok_and(|path| variables::is_missing(exchange, &path, &budget).unwrap_or(false))
 }

@@ -62,8 +62,8 @@ use accept::items;
 use choice::{Client, Encoded, Languages, Shown, Variant, shown};
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Body, Budget, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, ScopeBuilder,
-    Step, Subrequest, View, Work,
+    Args, Body, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, ScopeBuilder, Step,
+    Subrequest, View, Work,
 };
 use http::{Method, Status, escape};
 use journal::Level;
@@ -298,7 +298,7 @@ pub(crate) fn missing(exchange: &Exchange) -> Result<Option<Missing>, Failure> {
     if file.contains(&0) {
         return Ok(None);
     }
-    let budget = Budget::of(exchange);
+    let budget = exchange.budget();
     let end = variables::file_end(exchange, &file, &budget)?;
     if variables::metadata(exchange, &file[..end], &budget)?.is_some() {
         return Ok(None);

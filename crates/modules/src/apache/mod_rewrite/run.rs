@@ -169,7 +169,7 @@ impl Rewriter {
     /// Carries out the rules from where they stopped, for a slice of time.
     fn go_on(&self, exchange: &mut Exchange, state: State<'_>) -> Step {
         let is_lookup = index::is_lookup(exchange);
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         let _running = budget.run();
         let is_subrequest = exchange.subrequest || is_lookup;
         let mut run = Run { program: &self.program, exchange, is_subrequest, state, budget: &budget };
@@ -215,7 +215,7 @@ enum Flow {
     End(Status),
 }
 
-/// What became of the rules.
+/// The result of the rules.
 enum Outcome {
     /// None of them gave an answer.
     Through,

@@ -3,7 +3,7 @@
 
 use super::Form;
 use super::read::{Entry, Kind, Listed};
-use crate::apache::mod_autoindex::{self, Dress, Meter, Part, Row, Settings, Wanted, page};
+use crate::apache::mod_autoindex::{self, Dress, Listing, Meter, Part, Row, Settings, Wanted, page};
 use crate::apache::{apache_core::sections, mod_mime};
 use crate::files::symlinks::{self, Way};
 use crate::shared::apache::{glob, judging};
@@ -97,7 +97,7 @@ impl Judged {
             parent: None,
             parts: [None, None],
             page: Vec::new(),
-            lent: Budget::of(exchange).lend(),
+            lent: exchange.budget().lend(),
         };
         Judged { stage: Cell::new(Stage::Choosing), builder: RefCell::new(Some(Box::new(builder))) }
     }
@@ -146,7 +146,7 @@ impl Judged {
     /// Lets another thread work on the listing for a slice of time.
     fn job(&self, exchange: &Exchange, work: fn(&mut Builder) -> Result<bool, Spent>) -> Option<Work> {
         let mut builder = self.builder.take()?;
-        builder.lent = Budget::of(exchange).lend();
+        builder.lent = exchange.budget().lend();
         Some(Work::Job(Box::new(move || {
             let done = work(&mut builder);
             Box::new(Built(builder, done))
@@ -170,7 +170,7 @@ impl Judged {
             Outcome::Job(result) => {
                 let Ok(built) = result.downcast::<Built>() else { return Ok(()) };
                 let Built(builder, done) = *built;
-                let paid = Budget::of(exchange).take_back(&builder.lent);
+                let paid = exchange.budget().take_back(&builder.lent);
                 self.builder.replace(Some(builder));
                 paid?;
                 if done? {
@@ -361,7 +361,8 @@ impl Builder {
             rows.push(row);
         }
         self.wanted.sort(&mut rows);
-        page((settings, budget), &self.wanted, &self.uri, &rows, self.parts.each_ref().map(Option::as_ref))
+        let parts = self.parts.each_ref().map(Option::as_ref);
+        page(settings, budget, &Listing { wanted: &self.wanted, uri: &self.uri, rows: &rows, parts })
     }
 }
 

@@ -29,7 +29,7 @@ impl Failure {
     /// The status that ends the request; the log tells the reason.
     pub(crate) fn status(self, exchange: &mut Exchange) -> Status {
         let is_spent = matches!(self, Failure::Spent);
-        let budget = Budget::of(exchange);
+        let budget = exchange.budget();
         if !is_spent || budget.tell() {
             exchange.log(Level::Error, &format!("a file with settings failed: {self}"));
         }

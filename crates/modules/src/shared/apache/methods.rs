@@ -4,7 +4,7 @@ use super::variables;
 use crate::apache::apache_core::content::Unforced;
 use crate::apache::apache_core::sections::METHODS;
 use bytes::Bytes;
-use contract::{Body, Budget, Exchange, Step};
+use contract::{Body, Exchange, Step};
 use http::{Method, Status};
 
 /// The methods that files have.
@@ -33,7 +33,7 @@ pub(crate) fn path_of_file(exchange: &Exchange) -> Option<Vec<u8>> {
 /// The path of a request without what comes after that of the file.
 fn without_info(exchange: &Exchange) -> Option<Vec<u8>> {
     let file = exchange.path().ok()?;
-    let end = variables::file_end(exchange, &file, &Budget::of(exchange)).ok()?;
+    let end = variables::file_end(exchange, &file, &exchange.budget()).ok()?;
     let path = &exchange.request.path;
     Some(path[..path.len().checked_sub(file.len() - end)?].to_vec())
 }

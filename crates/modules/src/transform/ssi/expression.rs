@@ -3,7 +3,7 @@
 use super::page::Page;
 use crate::shared::apache::expression::Expression;
 use conf::{Contexts, Word};
-use contract::{Args, Budget, Exchange, Loading};
+use contract::{Args, Exchange, Loading};
 use std::path::Path;
 
 /// The memory that an expression of Apache and its patterns may take.
@@ -20,7 +20,7 @@ pub(super) fn holds_in_apache(exchange: &Exchange, text: &[u8]) -> Result<bool, 
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
     loading.memory_bytes = (0, MEMORY_MAX);
     let word = Word { text: text.into(), quoted: false, span: node.span };
-    let budget = Budget::of(exchange);
+    let budget = exchange.budget();
     // Reading it is work of the request, too.
     let read = budget.timed(|| Expression::parse(&args, &mut loading, &[word]));
     let expression = read.map_err(|spent| spent.to_string())?.map_err(|error| error.message)?;

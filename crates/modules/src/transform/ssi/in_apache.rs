@@ -387,9 +387,9 @@ impl Expanding {
     }
 }
 
-/// Pays for a command; the log is told once that the budget is spent.
+/// Pays for a command; the log gets one message if the budget is spent.
 fn pay(exchange: &Exchange, units: u32) -> Result<(), Problem> {
-    let budget = Budget::of(exchange);
+    let budget = exchange.budget();
     budget.spend(units).map_err(|spent| if budget.tell() { spent.to_string() } else { Problem::new() })
 }
 

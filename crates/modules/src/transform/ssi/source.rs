@@ -6,7 +6,7 @@ use super::in_apache::About;
 use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::{Command, Scanner, Token};
 use crate::shared::blocks::{Block, Blocks};
-use contract::{Budget, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
+use contract::{Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
 use http::escape;
 use http::uri::split_unchecked_uri;
 use journal::Level;
@@ -107,7 +107,7 @@ impl Expanding {
         while self.wanted.is_none() && self.ahead.has_room(self.out.len()) {
             if self.commands >= COMMANDS_PER_TURN {
                 self.awaited = Awaited::Turn;
-                return Some(Pull::Await(Work::Yield(Budget::of(turn.exchange).place())));
+                return Some(Pull::Await(Work::Yield(turn.exchange.budget().place())));
             }
             if let Some(token) = self.postponed.take().or_else(|| self.scanner.next()) {
                 // What is included before a variable is set has its old value.
@@ -327,7 +327,7 @@ impl Expanding {
                 self.ahead.add(included);
             }
             (Asked::File(about), Outcome::Subresponse(answer)) => {
-                let budget = Budget::of(&answer.exchange);
+                let budget = answer.exchange.budget();
                 match budget.timed(|| about.of_file(&self.page, &answer.exchange)).ok().flatten() {
                     Some(text) => self.out.extend(text),
                     None => self.out.extend_from_slice(&self.page.error_message),

@@ -1,14 +1,10 @@
 //! What all `.htaccess` files together may cost one request.
 
-use crate::{Connection, Exchange, Overlaid, Peer};
-use http::hash::Keyed;
+use crate::shares::{self, Account, Offence, Place, SLICE_NS};
 use http::{Fields, Status};
-use journal::shares::{self, Place, SLICE_NS};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::hash::BuildHasher;
-use std::rc::Rc;
 
 /// Units of work that one request may take. A comparison is a unit; a pattern or a text is [`Budget::STEP`] units.
 const UNITS: u32 = 1_000_000;
@@ -19,18 +15,26 @@ const CPU_NS: u64 = 50_000_000;
 /// After so many units the clock is read.
 const UNITS_PER_LOOK: u32 = 256;
 
+/// Who pays for a request.
+pub trait Payer {
+    /// The site.
+    fn account(&self) -> Account;
+
+    /// The client and the rules.
+    fn offence(&self) -> Offence;
+}
+
 /// What is left of one request's budget. A request that is sent on inside of the server keeps its budget.
-#[derive(Default)]
-pub struct Budget {
+pub struct Budget<P> {
     units: Cell<u32>,
     cpu_ns: Cell<u64>,
-    /// What was used when the request let others go first last, in nanoseconds.
+    /// What was used when the request yielded last, in nanoseconds.
     slice_start_ns: Cell<u64>,
     /// The units when the clock was read last, and its time; `None` while something else runs.
     last_look: Cell<Option<(u32, u64)>>,
     is_running: Cell<bool>,
     told: Cell<bool>,
-    payer: RefCell<Option<(Rc<Overlaid>, Rc<Connection>)>>,
+    payer: RefCell<Option<P>>,
 }
 
 /// The budget of a request is spent.
@@ -44,8 +48,8 @@ impl fmt::Display for Spent {
 }
 
 /// Work that a [`Budget`] pays for.
-pub struct Running<'b> {
-    budget: &'b Budget,
+pub struct Running<'b, P: Payer> {
+    budget: &'b Budget<P>,
     is_outermost: bool,
 }
 
@@ -59,24 +63,34 @@ pub struct Lent {
     cpu_ns: u64,
 }
 
-impl Budget {
+impl<P> Default for Budget<P> {
+    fn default() -> Budget<P> {
+        Budget {
+            units: Cell::default(),
+            cpu_ns: Cell::default(),
+            slice_start_ns: Cell::default(),
+            last_look: Cell::default(),
+            is_running: Cell::default(),
+            told: Cell::default(),
+            payer: RefCell::default(),
+        }
+    }
+}
+
+impl<P: Payer> Budget<P> {
     /// Units for a pattern, a text or a KiB of one.
     pub const STEP: u32 = 16;
 
-    /// The budget of a request. The site, the client and the rules of its latest use pay.
-    pub fn of(exchange: &Exchange) -> Rc<Budget> {
-        let budget = &exchange.kept().budget;
-        if let Some(own) = &exchange.overlaid {
-            let mut payer = budget.payer.borrow_mut();
-            if !payer.as_ref().is_some_and(|(known, _)| Rc::ptr_eq(known, own)) {
-                *payer = Some((Rc::clone(own), Rc::clone(&exchange.connection)));
-            }
+    /// Lets the site, the client and the rules of this use pay, unless they pay already.
+    pub fn charge_to(&self, pays_already: impl FnOnce(&P) -> bool, payer: impl FnOnce() -> P) {
+        let mut known = self.payer.borrow_mut();
+        if !known.as_ref().is_some_and(pays_already) {
+            *known = Some(payer());
         }
-        Rc::clone(budget)
     }
 
     /// Counts the time from now on, until what is returned is dropped.
-    pub fn run(&self) -> Running<'_> {
+    pub fn run(&self) -> Running<'_, P> {
         Running { budget: self, is_outermost: !self.is_running.replace(true) }
     }
 
@@ -108,7 +122,7 @@ impl Budget {
     /// [`Spent`].
     pub fn step(&self, bytes: usize) -> Result<(), Spent> {
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-        self.spend(Budget::STEP.saturating_mul(kib.saturating_add(1)))
+        self.spend(Self::STEP.saturating_mul(kib.saturating_add(1)))
     }
 
     /// Does work of unknown length, and charges its time.
@@ -126,8 +140,7 @@ impl Budget {
         looked.map(|()| result)
     }
 
-    /// Whether the request has used a slice of time, after which it lets others go first
-    /// ([`Work::Yield`](crate::Work::Yield)). The next slice begins then.
+    /// Whether the request has used a slice of time, after which it yields. The next slice begins then.
     pub fn ends_slice(&self) -> bool {
         let used = self.cpu_ns.get();
         let is_over = used.saturating_sub(self.slice_start_ns.get()) >= SLICE_NS;
@@ -142,7 +155,7 @@ impl Budget {
         !self.told.replace(true)
     }
 
-    /// The status of a request whose budget is spent. A client that knows how long to wait is told so.
+    /// The status of a request whose budget is spent. `Retry-After` says how long a client that has a penalty should wait.
     pub fn refusal(&self, fields: &mut Fields) -> Status {
         match self.offence().and_then(shares::penalty).filter(|_| self.cpu_ns.get() == u64::MAX) {
             Some(seconds) => {
@@ -205,26 +218,20 @@ impl Budget {
         Spent
     }
 
-    /// The place of the request among those that let others go first. The client of a penalty is the last.
+    /// The place of the request among those that yield. A client with a penalty is the last.
     pub fn place(&self) -> Place {
         let is_penalised = self.offence().and_then(shares::penalty).is_some();
         Place { account: self.account(), used_ns: if is_penalised { u64::MAX } else { self.cpu_ns.get() } }
     }
 
     /// The site that pays.
-    fn account(&self) -> shares::Account {
-        self.payer.borrow().as_ref().map_or(0, |(own, _)| own.account())
+    fn account(&self) -> Account {
+        self.payer.borrow().as_ref().map_or(0, Payer::account)
     }
 
     /// The client and the rules.
-    fn offence(&self) -> Option<shares::Offence> {
-        let payer = self.payer.borrow();
-        let (own, connection) = payer.as_ref()?;
-        let client = match &connection.peer {
-            Peer::Inet(address) => Keyed::default().hash_one(address.ip()),
-            Peer::Unix(_) => 0,
-        };
-        Some((client, own.scope.as_ptr() as u64))
+    fn offence(&self) -> Option<Offence> {
+        self.payer.borrow().as_ref().map(Payer::offence)
     }
 }
 
@@ -233,7 +240,10 @@ impl Lent {
     ///
     /// # Errors
     /// [`Spent`].
-    pub fn work<T>(&mut self, work: impl FnOnce(&Budget) -> Result<T, Spent>) -> Result<T, Spent> {
+    pub fn work<P: Payer, T>(
+        &mut self,
+        work: impl FnOnce(&Budget<P>) -> Result<T, Spent>,
+    ) -> Result<T, Spent> {
         let budget = Budget::default();
         budget.units.set(self.units);
         let running = budget.run();
@@ -245,7 +255,7 @@ impl Lent {
     }
 }
 
-impl Drop for Running<'_> {
+impl<P: Payer> Drop for Running<'_, P> {
     fn drop(&mut self) {
         if !self.is_outermost {
             return;
@@ -269,11 +279,21 @@ fn cpu_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        Budget, CPU_NS, Connection, Fields, Overlaid, Peer, SLICE_NS, Spent, Status, UNITS, UNITS_PER_LOOK,
-        cpu_ns, shares,
+        Account, CPU_NS, Fields, Offence, Payer, SLICE_NS, Spent, Status, UNITS, UNITS_PER_LOOK, cpu_ns,
+        shares,
     };
-    use std::rc::Rc;
-    use std::sync::Weak;
+
+    impl Payer for (Account, Offence) {
+        fn account(&self) -> Account {
+            self.0
+        }
+
+        fn offence(&self) -> Offence {
+            self.1
+        }
+    }
+
+    type Budget = super::Budget<(Account, Offence)>;
 
     #[test]
     fn units_come_to_an_end() {
@@ -332,30 +352,25 @@ mod tests {
         assert!(budget.cpu_ns.get() >= CPU_NS / 4, "the inner run ended the outer one");
     }
 
-    /// A budget for which a client with this address pays.
-    fn paid_by(address: &str, own: &Rc<Overlaid>) -> Budget {
-        let peer = Peer::Inet(address.parse().unwrap());
+    /// A budget for which this client pays.
+    fn paid_by(client: u64) -> Budget {
         let budget = Budget::default();
-        let connection = Rc::new(Connection::new(peer.clone(), peer));
-        budget.payer.replace(Some((Rc::clone(own), connection)));
+        budget.charge_to(|_| false, || (7, (client, 1)));
         budget
     }
 
     #[test]
     fn a_client_that_spent_a_budget_gets_a_slice_from_the_same_rules() {
-        let path = b"/srv/tenant/x".to_vec();
-        let (below, scope) = (Weak::new(), Weak::new());
-        let own = Rc::new(Overlaid { path, uri_start: None, root_end: 11, metadata: None, below, scope });
-        let first = paid_by("203.0.113.1:1", &own);
-        assert!(first.charge(CPU_NS + 1).is_err() && shares::used(own.account()) == CPU_NS + 1);
+        let first = paid_by(1);
+        assert!(first.charge(CPU_NS + 1).is_err() && shares::used(7) == CPU_NS + 1);
         assert_eq!(first.refusal(&mut Fields::new()), Status::INTERNAL_SERVER_ERROR);
-        let again = paid_by("203.0.113.1:2", &own);
+        let again = paid_by(1);
         assert!(again.charge(SLICE_NS).is_ok() && again.charge(1).is_err() && again.spend(0).is_err());
         let mut fields = Fields::new();
         assert_eq!(again.refusal(&mut fields), Status::SERVICE_UNAVAILABLE);
         assert!(fields.get("retry-after").is_some());
         assert_eq!(again.place().used_ns, u64::MAX);
-        let other = paid_by("203.0.113.2:1", &own);
+        let other = paid_by(2);
         assert!(other.charge(SLICE_NS + 1).is_ok() && other.ends_slice() && !other.ends_slice());
     }
 
@@ -372,11 +387,13 @@ mod tests {
         let used = budget.cpu_ns.get();
         assert!((CPU_NS / 10..CPU_NS).contains(&used), "{used}");
         let mut lent = budget.lend();
-        assert!(lent.work(|budget| budget.spend(UNITS + 1)).is_err() && budget.take_back(&lent).is_err());
+        assert!(
+            lent.work(|budget: &Budget| budget.spend(UNITS + 1)).is_err() && budget.take_back(&lent).is_err()
+        );
     }
 
     #[test]
-    fn the_log_is_told_once() {
+    fn the_log_has_one_message() {
         let budget = Budget::default();
         assert!(budget.tell() && !budget.tell());
     }
