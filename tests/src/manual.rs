@@ -167,9 +167,9 @@ impl Document {
         let whole = ["http", "events"].iter().any(|directive| has_line(&example.configuration, directive));
         let site = if whole { Site::whole(&surround(&configuration)) } else { Site::new(&configuration) };
         // Where examples keep their logs.
-        let site = site.beside("logs/.keep", "");
-        let site = self.files.iter().fold(site, |site, (path, content)| site.beside(path, content));
-        self.links.iter().fold(site, |site, (path, target)| site.link_beside(path, target))
+        let site = site.in_prefix("logs/.keep", "");
+        let site = self.files.iter().fold(site, |site, (path, content)| site.in_prefix(path, content));
+        self.links.iter().fold(site, |site, (path, target)| site.link_in_prefix(path, target))
     }
 }
 

@@ -82,13 +82,13 @@ impl Site {
     }
 
     /// Adds a file next to the configuration, for `include`.
-    pub fn beside(self, path: &str, content: impl AsRef<[u8]>) -> Site {
+    pub fn in_prefix(self, path: &str, content: impl AsRef<[u8]>) -> Site {
         write(&self.prefix().join(path), content.as_ref());
         self
     }
 
     /// Adds a symbolic link next to the configuration.
-    pub fn link_beside(self, path: &str, target: &str) -> Site {
+    pub fn link_in_prefix(self, path: &str, target: &str) -> Site {
         let path = self.prefix().join(path);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("directory");
         std::os::unix::fs::symlink(target, path).expect("link");

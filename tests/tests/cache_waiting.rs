@@ -65,7 +65,7 @@ fn waiters_go_at_once(settings: &str, control: &'static str) {
         assert_eq!(counter.count(), 1);
         counter.gate.set(false);
     });
-    assert_eq!(counter.count(), CLIENTS, "each got an answer of its own");
+    assert_eq!(counter.count(), CLIENTS, "each got a separate answer");
     // In the next wave none waits for another one.
     *meeting.come.lock().unwrap() = 0;
     assert!(wave(CLIENTS - 1).iter().all(|status| status == "MISS"));

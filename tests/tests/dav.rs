@@ -368,7 +368,7 @@ fn only_those_who_may_change_files_do() {
          }
          location /readonly/ { dav_methods off; }",
     )
-    .beside("users", "ada:{PLAIN}secret\n")
+    .in_prefix("users", "ada:{PLAIN}secret\n")
     .file("users/a", "a")
     .file("readonly/a", "a");
     let running = site.start(Server::Fulmar);

@@ -86,7 +86,7 @@ fn calls_over_tls_to_the_server() {
 }
 
 fn with_authority(server: &Grpc, pass: &str, authority: &str) -> Site {
-    site(&server.address().to_string(), pass).beside("a.pem", authority)
+    site(&server.address().to_string(), pass).in_prefix("a.pem", authority)
 }
 
 #[test]

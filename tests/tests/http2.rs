@@ -67,7 +67,7 @@ fn site() -> Site {
 /// A site with a certificate, `c.pem`, and its key, `k.pem`.
 fn encrypted(configuration: &str) -> Site {
     let made = certificate("localhost", Kind::Ecdsa);
-    Site::new(configuration).beside("c.pem", &made.pem).beside("k.pem", &made.key)
+    Site::new(configuration).in_prefix("c.pem", &made.pem).in_prefix("k.pem", &made.key)
 }
 
 fn run<T>(test: impl Future<Output = T>) -> T {

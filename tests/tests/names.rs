@@ -272,9 +272,9 @@ fn certificates_are_checked_for_the_name() {
              ssl_certificate_key %%DIR%%/a.key; return 200 $ssl_server_name; }}",
         names.address()
     ))
-    .beside("ca.pem", &authority.pem)
-    .beside("a.pem", &made.pem)
-    .beside("a.key", &made.key);
+    .in_prefix("ca.pem", &authority.pem)
+    .in_prefix("a.pem", &made.pem)
+    .in_prefix("a.key", &made.key);
     let running = site.start(Server::Fulmar);
     assert_eq!(running.ask("GET /?n=a.example").last().text(), "a.example", "{}", running.all_logs());
     assert_eq!(status(&running, "b.example"), 502);

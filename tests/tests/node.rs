@@ -47,7 +47,7 @@ fn configuration(node: &Node) -> String {
 
 fn site(configuration: &str) -> Site {
     let made = certificate("localhost", Key::Ecdsa);
-    Site::new(configuration).beside("a.pem", &made.pem).beside("a.key", &made.key)
+    Site::new(configuration).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key)
 }
 
 /// Plays a scene in front of Fulmar, and of nginx where there is one, each with its own application.

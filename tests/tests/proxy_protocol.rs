@@ -45,7 +45,7 @@ const SERVERS: &str = r#"
 
 fn site() -> Site {
     let made = certificate("a.example", Kind::Ecdsa);
-    Site::new(SERVERS).beside("a.pem", &made.pem).beside("a.key", &made.key).file("f.txt", "file\n")
+    Site::new(SERVERS).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key).file("f.txt", "file\n")
 }
 
 fn binary(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
@@ -301,7 +301,7 @@ fn haproxy_in_front() {
     // The marks are ports for HAProxy.
     let site = Site::new(&format!("{SERVERS}\n# %%PORT_3%% %%PORT_4%%"));
     let made = certificate("a.example", Kind::Ecdsa);
-    let site = site.beside("a.pem", &made.pem).beside("a.key", &made.key).file("f.txt", "file\n");
+    let site = site.in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key).file("f.txt", "file\n");
     let running = site.start(Server::Fulmar);
     let port = |n| running.address_of(n).port();
     let configuration = format!(

@@ -100,7 +100,7 @@ fn expired(serial: u64) -> Certificate {
 
 fn with_certificate() -> Site {
     let Certificate { pem, key, .. } = expired(7);
-    Site::new(MEASURED).beside("c.pem", &pem).beside("c.key", &key).file("page", "hello")
+    Site::new(MEASURED).in_prefix("c.pem", &pem).in_prefix("c.key", &key).file("page", "hello")
 }
 
 fn measured() -> Running {

@@ -208,7 +208,7 @@ fn encrypted_sessions() {
     let made = certificate("a.example", Kind::Ecdsa);
     let site = || {
         let site = Site::whole(&(START.to_owned() + &servers.replace("BACK", &back.to_string())));
-        site.beside("a.pem", &made.pem).beside("b.example.pem", &made.pem).beside("a.key", &made.key)
+        site.in_prefix("a.pem", &made.pem).in_prefix("b.example.pem", &made.pem).in_prefix("a.key", &made.key)
     };
     let of = |server: Server| {
         let running = site().start(server);

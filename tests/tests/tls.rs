@@ -82,7 +82,7 @@ fn made(configuration: &str) -> Made {
     let big: Vec<u8> = (0..3_000_000_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
     let mut site = Site::new(configuration).file("index.html", "hello\n").file("big", big).dir("dir/sub");
     for (name, made) in [("a", &a), ("b", &b), ("rsa", &rsa)] {
-        site = site.beside(&format!("{name}.pem"), &made.pem).beside(&format!("{name}.key"), &made.key);
+        site = site.in_prefix(&format!("{name}.pem"), &made.pem).in_prefix(&format!("{name}.key"), &made.key);
     }
     Made { site, a, b, rsa }
 }

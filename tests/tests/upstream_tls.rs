@@ -108,7 +108,7 @@ fn upstream() -> Made {
     let text = UPSTREAM.replace("ORIGIN", &origin.address().to_string());
     let mut site = Site::new(&text).file("big", big).file("index.html", "hello\n");
     for (name, made) in [("a", &a), ("b", &b), ("rsa", &rsa)] {
-        site = site.beside(&format!("{name}.pem"), &made.pem).beside(&format!("{name}.key"), &made.key);
+        site = site.in_prefix(&format!("{name}.pem"), &made.pem).in_prefix(&format!("{name}.key"), &made.key);
     }
     Made { authority, running: site.start(Server::Nginx), a, b, rsa }
 }
@@ -122,14 +122,16 @@ impl Made {
             .replace("%%CLEAR%%", &self.running.address_of(2).to_string());
         let mut site = Site::new(&text);
         for (name, made) in [("a", &self.a), ("b", &self.b), ("rsa", &self.rsa)] {
-            site = site.beside(&format!("{name}.pem"), &made.pem).beside(&format!("{name}.key"), &made.key);
+            site = site
+                .in_prefix(&format!("{name}.pem"), &made.pem)
+                .in_prefix(&format!("{name}.key"), &made.key);
         }
-        site.beside("sealed.key", SEALED_KEY)
-            .beside("sealed.pem", SEALED)
-            .beside("passwords", "wrong\n\ngeheim\n")
-            .beside("ca.pem", &self.authority.pem)
-            .beside("none.crl", self.authority.revoke(&[8]))
-            .beside("seven.crl", self.authority.revoke(&[8, 7]))
+        site.in_prefix("sealed.key", SEALED_KEY)
+            .in_prefix("sealed.pem", SEALED)
+            .in_prefix("passwords", "wrong\n\ngeheim\n")
+            .in_prefix("ca.pem", &self.authority.pem)
+            .in_prefix("none.crl", self.authority.revoke(&[8]))
+            .in_prefix("seven.crl", self.authority.revoke(&[8, 7]))
     }
 }
 
@@ -555,7 +557,7 @@ fn wrong_files_are_errors_at_load() {
         let site = Site::new(&format!(
             "server {{ listen 127.0.0.1:%%PORT%%; {lines} location / {{ proxy_pass https://127.0.0.1; }} }}"
         ));
-        let site = site.beside("a.pem", &a.pem).beside("a.key", &a.key).beside("b.key", &b.key);
+        let site = site.in_prefix("a.pem", &a.pem).in_prefix("a.key", &a.key).in_prefix("b.key", &b.key);
         let text = site.test(Server::Fulmar).unwrap_err();
         assert!(text.contains(message), "{lines}: {text}");
     }

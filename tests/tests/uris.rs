@@ -5,7 +5,7 @@ use tests::client::Client;
 use tests::origin::{Asked, Origin, ok};
 use tests::site::{Running, Site};
 
-/// What becomes of a byte that the client sent as `%XX`.
+/// What happens to a byte that the client sent as `%XX`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Becomes {
     /// `%XX`, unless a path may hold it.

@@ -219,11 +219,11 @@ fn site() -> Site {
         format(&[SET_IN_STREAM, EMPTY_IN_STREAM].join(" "))
     ))
     .file("file", "text ".repeat(200))
-    .beside("a.pem", own.pem)
-    .beside("a.key", own.key)
-    .beside("client.pem", shown.pem)
-    .beside("client.key", shown.key)
-    .beside("authority.pem", &authority.pem)
+    .in_prefix("a.pem", own.pem)
+    .in_prefix("a.key", own.key)
+    .in_prefix("client.pem", shown.pem)
+    .in_prefix("client.key", shown.key)
+    .in_prefix("authority.pem", &authority.pem)
 }
 
 /// A header of the PROXY protocol with the name of a host.

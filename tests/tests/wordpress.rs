@@ -89,8 +89,8 @@ fn site(configuration: &str, sources: &Path, php: &Php) -> Site {
         .replace("SOURCES", &sources.display().to_string())
         .replace("SOCKET", &php.socket().display().to_string());
     Site::new(&configuration)
-        .beside("fastcgi_params", include_str!("../../packaging/conf/fastcgi_params"))
-        .beside("mime.types", include_str!("../stock/debian/mime.types"))
+        .in_prefix("fastcgi_params", include_str!("../../packaging/conf/fastcgi_params"))
+        .in_prefix("mime.types", include_str!("../stock/debian/mime.types"))
 }
 
 /// From the first visit of a site that is not set up yet to a post that a visitor reads.

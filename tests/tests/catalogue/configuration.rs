@@ -54,7 +54,7 @@ fn k1_texts_that_are_none() {
     let running = Site::new(good).start(Server::Fulmar);
     let process = worker::of(&running);
     for text in texts {
-        let site = Site::new("include bad.conf;").beside("bad.conf", "");
+        let site = Site::new("include bad.conf;").in_prefix("bad.conf", "");
         fs::write(site.prefix().join("bad.conf"), &text).expect("write");
         let told = site.test(Server::Fulmar).expect_err("a mistake");
         let shown: String = text.escape_ascii().to_string().chars().take(60).collect();
@@ -72,8 +72,9 @@ fn k1_texts_that_are_none() {
 /// K2: what is included may be nothing, a directory, a pipe, itself, or ten thousand files.
 #[test]
 fn k2_includes() {
-    let site =
-        |http: &str| Site::new(http).beside("itself.conf", "include itself.conf;").beside("dir/a.conf", "");
+    let site = |http: &str| {
+        Site::new(http).in_prefix("itself.conf", "include itself.conf;").in_prefix("dir/a.conf", "")
+    };
     let fifo = |site: &Site| {
         mknodat(CWD, site.prefix().join("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0)
             .expect("fifo");
@@ -359,8 +360,8 @@ fn k18_files_of_passwords_that_are_none() {
         }
         "#,
     )
-    .beside("odd", ":\na\n:a\na:\na:$\na:$2y$\na:$2y$31$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\na:{X}y\na:$6$rounds=999999999$x$y\n")
-    .beside("closed", "a:b\n");
+    .in_prefix("odd", ":\na\n:a\na:\na:$\na:$2y$\na:$2y$31$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\na:{X}y\na:$6$rounds=999999999$x$y\n")
+    .in_prefix("closed", "a:b\n");
     fs::set_permissions(site.prefix().join("closed"), fs::Permissions::from_mode(0o000)).expect("closed");
     File::create(site.prefix().join("large")).and_then(|file| file.set_len(1 << 30)).expect("large");
     let running = site.start(Server::Fulmar);

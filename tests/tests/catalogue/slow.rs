@@ -175,8 +175,8 @@ fn c2_a_handshake_that_never_comes() {
         "server { listen 127.0.0.1:%%PORT%% ssl; client_header_timeout 1s; return 200 ok;
          ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/c.key; }",
     )
-    .beside("c.pem", &made.pem)
-    .beside("c.key", &made.key);
+    .in_prefix("c.pem", &made.pem)
+    .in_prefix("c.key", &made.key);
     let running = site.start(Server::Fulmar);
     let hello_begins: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for first in [&b""[..], &hello_begins[..1], hello_begins] {

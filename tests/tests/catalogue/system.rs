@@ -113,7 +113,7 @@ fn l16_no_device_for_random_numbers() {
         return;
     }
     let made = tls::certificate("a.example", tls::Kind::Ecdsa);
-    let site = Site::whole("").beside("c.pem", &made.pem).beside("c.key", &made.key);
+    let site = Site::whole("").in_prefix("c.pem", &made.pem).in_prefix("c.key", &made.key);
     let text = whole(
         "server { listen 127.0.0.1:%%PORT%% ssl; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/c.key;
          location /id { return 200 $request_id; } }",

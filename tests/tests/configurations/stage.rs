@@ -47,7 +47,7 @@ pub(super) fn try_file(file: &Path) -> Result<usize, String> {
         mark_directories(&marked)
     ));
     for (name, content) in beside() {
-        site = site.beside(name, content);
+        site = site.in_prefix(name, content);
     }
     site = with_certificates(site, &body);
     for directory in DIRECTORIES {
@@ -56,7 +56,7 @@ pub(super) fn try_file(file: &Path) -> Result<usize, String> {
     fs::create_dir_all(site.prefix().join("var/log/nginx")).unwrap();
     for (path, content) in documents {
         let content = content.unwrap_or_else(|| format!("{path}\n"));
-        site = site.beside(path.trim_start_matches('/'), content.replace("\\n", "\n"));
+        site = site.in_prefix(path.trim_start_matches('/'), content.replace("\\n", "\n"));
     }
     let nginx = site.try_start(Server::Nginx)?;
     let ports = ports.into_iter().map(|(written, mark)| (written, nginx.address_of(mark).port())).collect();
@@ -242,7 +242,7 @@ fn mark_directories(text: &str) -> String {
 }
 
 /// Files that stand next to a configuration wherever nginx is installed.
-fn beside() -> [(&'static str, &'static str); 5] {
+fn in_prefix() -> [(&'static str, &'static str); 5] {
     [
         ("mime.types", include_str!("../../../crates/conf/src/mime.types")),
         ("fastcgi_params", include_str!("../../../packaging/conf/fastcgi_params")),
@@ -259,7 +259,7 @@ fn with_certificates(mut site: Site, text: &str) -> Site {
         for rest in text.split(name).skip(1) {
             let made = MADE.get_or_init(|| tls::certificate("localhost", Kind::Ecdsa));
             let path = rest.split(';').next().unwrap_or_default().trim();
-            site = site.beside(path.trim_start_matches('/'), if is_key { &made.key } else { &made.pem });
+            site = site.in_prefix(path.trim_start_matches('/'), if is_key { &made.key } else { &made.pem });
         }
     }
     site

@@ -64,7 +64,7 @@ fn every_form_of_password() {
         }
         "#,
     )
-    .beside("users", USERS)
+    .in_prefix("users", USERS)
     .file("a", "a\n");
     let users = USERS.lines().filter_map(|line| line.split_once(':')).map(|(user, _)| user);
     let mut requests = Vec::new();
@@ -99,7 +99,7 @@ fn credentials() {
         }
         "#,
     )
-    .beside("users", "u:{PLAIN}p\n")
+    .in_prefix("users", "u:{PLAIN}p\n")
     .file("a", "a\n")
     .file("off", "off\n")
     .file("off.html", "page\n");
@@ -265,7 +265,7 @@ fn satisfy() {
          location = /auth/204 {{ return 204; }} location = /auth/401 {{ return 401; }}
          location = /auth/403 {{ return 403; }} location = /auth/404 {{ return 404; }} }}"
     );
-    let site = Site::new(&configuration).beside("users", "u:{PLAIN}p\n").file("a", "a\n");
+    let site = Site::new(&configuration).in_prefix("users", "u:{PLAIN}p\n").file("a", "a\n");
     let targets = locations.lines().filter_map(|line| line.split(' ').nth(1));
     let mut requests = Vec::new();
     for target in targets {
@@ -291,7 +291,7 @@ fn delays() {
         }
         "#,
     )
-    .beside("users", "u:{PLAIN}p\n")
+    .in_prefix("users", "u:{PLAIN}p\n")
     .file("a", "a\n");
     for server in [Server::Nginx, Server::Fulmar] {
         if matches!(server, Server::Nginx) && !have_nginx() {
@@ -350,7 +350,7 @@ fn site_of_users(users: &str) -> Site {
         }
         "#,
     )
-    .beside("users", users)
+    .in_prefix("users", users)
     .file("a", "a\n")
 }
 

@@ -101,8 +101,8 @@ const GEO: &str = r#"
 #[test]
 fn geo() {
     let site = Site::new(GEO)
-        .beside("geo.conf", "10.2.0.0/16 RU;\n192.168.2.0/24 RU;\n127.0.0.0/16 gone;\n")
-        .beside("ranges.conf", "10.2.0.0-10.2.255.255 XX;\n");
+        .in_prefix("geo.conf", "10.2.0.0/16 RU;\n192.168.2.0/24 RU;\n127.0.0.0/16 gone;\n")
+        .in_prefix("ranges.conf", "10.2.0.0-10.2.255.255 XX;\n");
     let mut requests: Vec<String> = ADDRESSES.map(|ip| format!("GET /?ip={ip}")).to_vec();
     requests.extend(["10.1.5.4", "10.1.5.5", "10.1.5.6", "10.1.6.1"].map(|ip| format!("GET /?ip={ip}")));
     requests.push("GET /".to_owned());

@@ -347,7 +347,7 @@ fn files_compressed_beforehand() {
     .file("f.html.gz", deflate(b"compressed beforehand"))
     .file("only.html.gz", deflate(b"there is no other"))
     .file("large.html.gz", deflate(&(0..100_000u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()))
-    .beside("html.gz", "beside the root")
+    .in_prefix("html.gz", "beside the root")
     .file("raw.html", "raw")
     .file("raw.html.gz", "not compressed at all")
     .file("sub/index.html", "index")

@@ -30,7 +30,7 @@ fn site(application: &Application) -> Site {
             text.replace(from, to)
         });
     let params = include_str!("../../stock/debian/fastcgi_params");
-    Site::new(&text).beside("fastcgi_params", params).file("index.php", "")
+    Site::new(&text).in_prefix("fastcgi_params", params).file("index.php", "")
 }
 
 /// What the application answers: the number of the request for its URI.

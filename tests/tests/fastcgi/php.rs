@@ -112,7 +112,7 @@ fn site(php: &Php) -> Site {
     let socket = format!("unix:{}", php.socket().display());
     let configuration = configuration.replace("UNIX", &socket).replace("INET", &php.address().to_string());
     Site::new(&configuration)
-        .beside("fastcgi_params", PARAMS)
+        .in_prefix("fastcgi_params", PARAMS)
         .file("index.php", "<?php echo 'front ', $_SERVER['QUERY_STRING'], \"\\n\";")
         .file("info.php", INFO)
         .file("body.php", BODY)

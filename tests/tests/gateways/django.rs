@@ -39,7 +39,7 @@ fn site(uwsgi: &Uwsgi) -> Site {
         }}",
         socket = uwsgi.socket().display()
     ))
-    .beside("uwsgi_params", PARAMS)
+    .in_prefix("uwsgi_params", PARAMS)
     .file("collected/site.css", "p { color: red }\n")
 }
 

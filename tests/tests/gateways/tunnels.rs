@@ -82,7 +82,7 @@ fn site(origin: &Origin) -> Site {
         }}",
         origin = origin.address()
     ))
-    .beside("users", "u:{PLAIN}p\n")
+    .in_prefix("users", "u:{PLAIN}p\n")
 }
 
 /// A request for a tunnel with the credentials `u:p` in this field.
@@ -196,7 +196,7 @@ fn a_tunnel_that_no_rule_opens_is_closed() {
                     {at}{open} tunnel_pass; {close}
                 }}"
             ));
-            let site = site.beside("users", "");
+            let site = site.in_prefix("users", "");
             assert_eq!(told_status(&site, &target), format!("HTTP/1.1 {status}"), "{rule} {at}");
         }
     }

@@ -24,7 +24,7 @@ fn agree(files: &[(&str, &str)], requests: &[&str]) {
         return;
     }
     let made = certificate("localhost", Kind::Ecdsa);
-    let site = Site::new(CONFIGURATION).beside("a.pem", &made.pem).beside("a.key", &made.key);
+    let site = Site::new(CONFIGURATION).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key);
     let site = DOCUMENTS.iter().chain(files).fold(site, |site, (path, text)| site.file(path, text));
     let directory = site.prefix();
     let directory = directory.display();

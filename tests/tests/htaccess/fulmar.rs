@@ -518,8 +518,8 @@ fn links_that_do_not_count_let_nobody_pass() {
             .file("out/a.txt", "a")
             .file("near/a.txt", "a")
             .file("near/rules", "Header set X-From near\n")
-            .beside("rules", "Header set X-From outside\n")
-            .beside("elsewhere/.htaccess", "Header set X-From elsewhere\n")
+            .in_prefix("rules", "Header set X-From outside\n")
+            .in_prefix("elsewhere/.htaccess", "Header set X-From elsewhere\n")
             .link("near/.htaccess", "rules")
             .link("out/.htaccess", "../../rules")
             .link("linked", "../elsewhere");

@@ -77,7 +77,8 @@ fn a_connection_over_tls_that_waits_holds_little() {
          server { listen 127.0.0.1:%%PORT%% ssl; http2 on; ssl_certificate c.pem; ssl_certificate_key k.pem;
              root html; }",
     );
-    let site = site.file("page.html", "x".repeat(5000)).beside("c.pem", &made.pem).beside("k.pem", &made.key);
+    let site =
+        site.file("page.html", "x".repeat(5000)).in_prefix("c.pem", &made.pem).in_prefix("k.pem", &made.key);
     let running = site.start(Server::Fulmar);
     let client = Client::new(Some("localhost")).offering(&["h2", "http/1.1"]);
     let connect = |count| (0..count).map(|_| served(&client, running.address())).collect::<Vec<_>>();

@@ -172,9 +172,9 @@ impl Stage {
         let params = include_str!("../../../packaging/conf/fastcgi_params");
         let site = document
             .site(&document.examples[0], &[])
-            .beside("fastcgi_params", params)
-            .beside("uwsgi_params", include_str!("../../../packaging/conf/uwsgi_params"))
-            .beside("mime.types", include_str!("../../stock/debian/mime.types"));
+            .in_prefix("fastcgi_params", params)
+            .in_prefix("uwsgi_params", include_str!("../../../packaging/conf/uwsgi_params"))
+            .in_prefix("mime.types", include_str!("../../stock/debian/mime.types"));
         self.write_files(&site.prefix().display().to_string(), line);
         write_certificates(&site.prefix(), configuration);
         site

@@ -23,7 +23,7 @@ const WHOLE: &str = r#"
 "#;
 
 fn site() -> Site {
-    Site::whole(WHOLE).beside("extra.conf", "# an included file\ndefault_type text/x;\n")
+    Site::whole(WHOLE).in_prefix("extra.conf", "# an included file\ndefault_type text/x;\n")
 }
 
 fn run(site: &Site, configuration: &str, arguments: &[&str]) -> Output {
@@ -217,7 +217,8 @@ fn diagnostics_are_nginx_s() {
     if !have_nginx() {
         return;
     }
-    let site = Site::whole("").beside("inc/bad.conf", "listen 80;\n").beside("inc/open.conf", "server {\n");
+    let site =
+        Site::whole("").in_prefix("inc/bad.conf", "listen 80;\n").in_prefix("inc/open.conf", "server {\n");
     let mut wrong = Vec::new();
     for body in BROKEN {
         let configuration = if body.contains("events") {

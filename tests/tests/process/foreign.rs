@@ -51,7 +51,7 @@ fn a_configuration_of_apache_is_recognized() {
 #[test]
 fn an_included_file_of_apache_is_recognized() {
     let site =
-        Site::new("include sites/*.conf;").beside("sites/a.conf", "<VirtualHost *:80>\n</VirtualHost>\n");
+        Site::new("include sites/*.conf;").in_prefix("sites/a.conf", "<VirtualHost *:80>\n</VirtualHost>\n");
     let told = site.test(Server::Fulmar).expect_err("a refusal");
     assert!(told.contains("this file is in Apache's configuration language"), "{told}");
     assert!(told.contains("/sites/a.conf:1\n"), "{told}");

@@ -474,7 +474,7 @@ fn an_encrypted_connection_lasts_as_long_as_its_certificate() {
 
 fn with_certificates(site: Site, certificates: &[(&str, &Certificate)]) -> Site {
     certificates.iter().fold(site, |site, (name, made)| {
-        site.beside(&format!("{name}.pem"), &made.pem).beside(&format!("{name}.key"), &made.key)
+        site.in_prefix(&format!("{name}.pem"), &made.pem).in_prefix(&format!("{name}.key"), &made.key)
     })
 }
 

@@ -227,7 +227,7 @@ fn inventory(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_test_creates_and_changes_nothing() {
-    let site = Site::whole("").beside("here.log", "a line\n").dir("logs");
+    let site = Site::whole("").in_prefix("here.log", "a line\n").dir("logs");
     site.write_configuration(
         Server::Fulmar,
         "pid pid; error_log new-error.log; events {}
@@ -255,7 +255,7 @@ fn a_test_creates_and_changes_nothing() {
 /// What keeps a log from being created is found without creating one, and said as nginx says it.
 #[test]
 fn a_log_that_cannot_be_created_is_found() {
-    let site = Site::whole("").beside("file", "").link_beside("dangling", "none/log");
+    let site = Site::whole("").in_prefix("file", "").link_in_prefix("dangling", "none/log");
     let judge = |server: Server, log: &str| {
         let temporary = if server == Server::Nginx { "client_body_temp_path %%LOGS%%/b;" } else { "" };
         let configuration = format!(

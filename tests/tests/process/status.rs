@@ -32,7 +32,7 @@ fn status_says_whether_the_server_serves() {
 
 #[test]
 fn templates_have_values_of_the_environment() {
-    let site = Site::new("include_template *.template;").beside(
+    let site = Site::new("include_template *.template;").in_prefix(
         "a.template",
         "server { listen 127.0.0.1:${OWN_PORT}; location / { return 200 \"$OWN_TEXT $request_method $OWN_NONE\"; } }",
     );

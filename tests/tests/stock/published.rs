@@ -47,13 +47,13 @@ fn a_site_with_php() {
     let page = "<?php header('X-Script: ' . $_SERVER['SCRIPT_NAME']);
         echo $_SERVER['REQUEST_URI'], ' ', $_SERVER['QUERY_STRING'], ' ', file_get_contents('php://input');";
     let site = published("e2-site-mended", &[("/run/php/php8.3-fpm.sock", &socket)])
-        .beside("fastcgi_params", include_str!("../../stock/e2-site-mended/fastcgi_params"))
-        .beside("example/index.php", page)
-        .beside("example/other.php", page)
-        .beside("example/page.html", "a page\n")
-        .beside("example/dir/index.php", page)
-        .beside("example/style.css", "p { color: red }\n")
-        .beside("example/PHOTO.JPG", "not really");
+        .in_prefix("fastcgi_params", include_str!("../../stock/e2-site-mended/fastcgi_params"))
+        .in_prefix("example/index.php", page)
+        .in_prefix("example/other.php", page)
+        .in_prefix("example/page.html", "a page\n")
+        .in_prefix("example/dir/index.php", page)
+        .in_prefix("example/style.css", "p { color: red }\n")
+        .in_prefix("example/PHOTO.JPG", "not really");
     assert_accepted(&site);
     agree(
         &site,
@@ -134,10 +134,10 @@ fn a_hybrid_with_apache() {
     let apache = Apache::start(&documents);
     let made = certificate("example.com", Kind::Ecdsa);
     let site = published("e2-hybrid-mended", &[("127.0.0.1:8080", &format!("127.0.0.1:{}", apache.port()))])
-        .beside("signed_cert_plus_intermediates", &made.pem)
-        .beside("private_key", &made.key)
-        .beside("example/style.css", "p { color: red }\n")
-        .beside("example/photo.png", "not really");
+        .in_prefix("signed_cert_plus_intermediates", &made.pem)
+        .in_prefix("private_key", &made.key)
+        .in_prefix("example/style.css", "p { color: red }\n")
+        .in_prefix("example/photo.png", "not really");
     assert_accepted(&site);
     let requests = [
         "GET /",

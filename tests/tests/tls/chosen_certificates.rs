@@ -17,7 +17,7 @@ const NAMES: [&str; 3] = ["a.example", "b.example", "c.example"];
 fn site(configuration: &str, certificates: &[(&str, &Certificate)]) -> Site {
     let site = Site::new(configuration);
     certificates.iter().fold(site, |site, (name, made)| {
-        site.beside(&format!("{name}.pem"), &made.pem).beside(&format!("{name}.key"), &made.key)
+        site.in_prefix(&format!("{name}.pem"), &made.pem).in_prefix(&format!("{name}.key"), &made.key)
     })
 }
 
@@ -161,7 +161,7 @@ fn worker_reads_keys_with_the_rights_of_its_user() {
          ssl_certificate %%DIR%%/$ssl_server_name.pem; ssl_certificate_key %%DIR%%/$ssl_server_name.key; \
          return 200 a; } }",
     );
-    let site = site.beside("a.example.pem", &a.pem).beside("a.example.key", &a.key);
+    let site = site.in_prefix("a.example.pem", &a.pem).in_prefix("a.example.key", &a.key);
     let mode = |path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
     mode(site.prefix(), 0o755);
     mode(site.prefix().join("a.example.key"), 0o600);

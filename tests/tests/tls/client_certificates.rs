@@ -213,7 +213,7 @@ fn made() -> Made {
 }
 
 fn with_files(site: Site, files: &[(&str, &str)]) -> Site {
-    files.iter().fold(site, |site, (name, text)| site.beside(name, text))
+    files.iter().fold(site, |site, (name, text)| site.in_prefix(name, text))
 }
 
 type Change = fn(&mut CertificateParams);

@@ -27,8 +27,8 @@ fn site(settings: &str, origin: &Origin) -> Site {
          location /passed/ {{ proxy_pass http://{origin}; }} }}",
         origin = origin.address()
     ))
-    .beside("a.pem", &made.pem)
-    .beside("a.key", &made.key)
+    .in_prefix("a.pem", &made.pem)
+    .in_prefix("a.key", &made.key)
 }
 
 /// A server that tells the field it gets.

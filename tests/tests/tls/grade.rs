@@ -25,7 +25,7 @@ fn findings(testssl: &PathBuf, directives: &str) -> (Vec<String>, Option<String>
             ssl_certificate c.pem; ssl_certificate_key c.key; return 200 hello; }}"
     ));
     let files = [("c.pem", pem + &authority.pem), ("c.key", key), ("ca.pem", authority.pem)];
-    let site = files.iter().fold(site, |site, (name, text)| site.beside(name, text));
+    let site = files.iter().fold(site, |site, (name, text)| site.in_prefix(name, text));
     let running = site.start(Server::Fulmar);
     let report = site.prefix().join("report.json");
     let status = Command::new(testssl)

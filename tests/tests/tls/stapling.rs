@@ -50,9 +50,9 @@ fn openssl(directory: &Path, arguments: &str) -> String {
 pub(super) fn site(configuration: &str, responder: &str) -> Site {
     let leaf = format!("authorityInfoAccess = OCSP;URI:{responder}\n");
     let site = Site::new(configuration)
-        .beside("index", INDEX)
-        .beside("ocsp.cnf", "extendedKeyUsage = OCSPSigning\n")
-        .beside("leaf.cnf", &leaf);
+        .in_prefix("index", INDEX)
+        .in_prefix("ocsp.cnf", "extendedKeyUsage = OCSPSigning\n")
+        .in_prefix("leaf.cnf", &leaf);
     MADE.iter().for_each(|arguments| drop(openssl(&site.prefix(), arguments)));
     let read = |name: &str| fs::read_to_string(site.prefix().join(name)).expect("a file");
     for name in ["good", "bad"] {

@@ -54,7 +54,7 @@ fn site(text: &str) -> Site {
         ("second", &"2".repeat(48)),
         ("third", &"3".repeat(80)),
     ];
-    files.iter().fold(Site::new(text), |site, (name, text)| site.beside(name, text))
+    files.iter().fold(Site::new(text), |site, (name, text)| site.in_prefix(name, text))
 }
 
 /// How a session was resumed, and its identifier.

@@ -98,6 +98,7 @@ const HOUSES: &[House] = &[
                     "client_tls",
                     "conf_command",
                     "crc32",
+                    "denied",
                     "failures",
                     "ignored",
                     "kind",
