@@ -424,7 +424,7 @@ mod tests {
             let around = Simulated { now, end: now + 2, log: Vec::new(), jump: None };
             simulate_with(order, around)
                 .iter()
-                .filter(|(.., text)| text.contains("no certificate for"))
+                .filter(|(.., text)| text.starts_with("no certificate for"))
                 .count()
         };
         assert_eq!([attempts(&order, NOW), attempts(&order, NOW + 10)], [1, 0], "it waits");

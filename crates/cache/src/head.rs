@@ -308,7 +308,7 @@ impl<'a> Framed<'a> {
 
 /// A number for a response and its variants that no other one has ([`Head::family`]).
 pub fn new_family() -> u64 {
-    // Each of these hashers has keys of its own, which start at random in each thread.
+    // Each of these hashers has its own keys, which start at random in each thread.
     RandomState::new().build_hasher().finish() | 1
 }
 

@@ -78,7 +78,7 @@ fn parameters() -> Result<CertificateParams, rcgen::Error> {
     parameters.distinguished_name.push(DnType::CommonName, "Fulmar: servers on this machine");
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    // Whoever steals the key can pretend to be servers on private networks, and no others.
+    // A thief of the key can pretend to be servers on private networks, and no others.
     let permitted_subtrees = permitted();
     parameters.name_constraints = Some(NameConstraints { permitted_subtrees, excluded_subtrees: Vec::new() });
     set_life(&mut parameters, AUTHORITY_LIFE);

@@ -1,4 +1,4 @@
-//! Users that applications are told.
+//! User names that applications get.
 
 use crate::tree::{Spot, has_deep, uses};
 use crate::{Found, Rule};

@@ -96,7 +96,7 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     Ok(Found { contender, program, version, origin, digest, parts })
 }
 
-/// The first program that a package of Debian's has installed: one that somebody built and put on the `PATH` is not
+/// The first program that a package of Debian's has installed: one that a user built and put on the `PATH` is not
 /// Debian's.
 fn packaged(programs: &[String]) -> Option<PathBuf> {
     installed(programs).find(|program| {

@@ -51,7 +51,7 @@ enum Place {
     Level,
     /// First, or after, and neither is shown.
     Unshown,
-    /// Behind for sure.
+    /// Surely slower.
     Behind,
     /// It did not answer all.
     Failed,
@@ -297,7 +297,7 @@ impl<'a> Judged<'a> {
         cells
     }
 
-    /// The first with its figure, if all others are behind.
+    /// The first with its figure, if all others are surely slower.
     fn named_first(&self) -> Text {
         let Some(first) = self.lead.first() else { return "none".into() };
         let figure = format::with_unit(self.lead.figure, first.value.median);
@@ -382,7 +382,7 @@ impl<'a> Judged<'a> {
         self.is_ahead() && self.lead.floor.is_some() && !self.is_indicative()
     }
 
-    /// Whether all others are behind the first, by as many turns as a verdict needs.
+    /// Whether all others are surely slower than the first, by as many turns as a verdict needs.
     fn is_ahead(&self) -> bool {
         let are_behind = self.standings.iter().all(|standing| *standing == Standing::Behind);
         are_behind && !self.standings.is_empty() && self.has_verdict()
@@ -478,7 +478,7 @@ fn group_row(group: &[&Judged<'_>], contenders: &[&str], has_others: bool) -> Ve
     cells
 }
 
-/// The first of several works, where all others are behind in each of them.
+/// The first of several works, where all others are surely slower in each of them.
 fn group_first(group: &[&Judged<'_>], first: &str) -> Text {
     let leads = |judged: &&Judged<'_>| matches!(judged.place(first), Some(Place::Clear | Place::Ahead));
     match group.iter().all(leads) {

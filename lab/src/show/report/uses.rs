@@ -29,7 +29,7 @@ impl Leads<'_> {
 }
 
 impl Judged<'_> {
-    /// The servers to use, and how far the next ones are behind.
+    /// The servers to use, and the distance to the next ones.
     fn advice(&self) -> Text {
         let Some(first) = self.lead.first() else {
             return "no server answered all requests".into();
@@ -77,7 +77,7 @@ impl Judged<'_> {
         named.aside(format!("{}{rate}; {runs}", by.unwrap_or_default()))
     }
 
-    /// How far the next server is behind the best ones.
+    /// The distance of the next server to the best ones.
     fn next_in_words(&self, next: &Share<'_>, whose: &str) -> String {
         let (figure, share) = (format::named(self.lead.figure), next.of_best.median);
         let how = match self.lead.figure.higher_is_better() {
