@@ -46,7 +46,7 @@ pub(super) fn try_file(file: &Path) -> Result<usize, String> {
         "include mime.types; default_type application/octet-stream;\n{}",
         mark_directories(&marked)
     ));
-    for (name, content) in beside() {
+    for (name, content) in installed() {
         site = site.in_prefix(name, content);
     }
     site = with_certificates(site, &body);
@@ -249,7 +249,8 @@ fn in_prefix() -> [(&'static str, &'static str); 5] {
         ("fastcgi.conf", include_str!("../../../packaging/conf/fastcgi.conf")),
         ("proxy_params", include_str!("../../../packaging/conf/proxy_params")),
         ("snippets/fastcgi-php.conf", include_str!("../../../packaging/conf/snippets/fastcgi-php.conf")),
-    ]
+    ];
+    files.map(|(name, content)| (name, content.replace("$server_software", "nginx/1.31.5")))
 }
 
 /// A certificate wherever one is named.
