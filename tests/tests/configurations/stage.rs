@@ -241,9 +241,9 @@ fn mark_directories(text: &str) -> String {
     text
 }
 
-/// Files that stand next to a configuration wherever nginx is installed.
-fn in_prefix() -> [(&'static str, &'static str); 5] {
-    [
+/// Files that stand next to a configuration wherever nginx is installed. nginx lacks `$server_software`.
+fn installed() -> [(&'static str, String); 5] {
+    let files = [
         ("mime.types", include_str!("../../../crates/conf/src/mime.types")),
         ("fastcgi_params", include_str!("../../../packaging/conf/fastcgi_params")),
         ("fastcgi.conf", include_str!("../../../packaging/conf/fastcgi.conf")),

@@ -37,10 +37,7 @@ fn templates_have_values_of_the_environment() {
         "server { listen 127.0.0.1:${OWN_PORT}; location / { return 200 \"$OWN_TEXT $request_method $OWN_NONE\"; } }",
     );
     let port = Site::whole("%%PORT%%").write_configuration(Server::Fulmar, "%%PORT%%")[&0];
-    site.write_configuration(
-        Server::Fulmar,
-        "daemon off; pid pid; error_log stderr; events {} http { include_template *.template; }",
-    );
+    site.write_configuration(Server::Fulmar, "include_template *.template;");
     let run = |text: &str| {
         let mut command = site.command(Server::Fulmar);
         command.arg("-T").env("OWN_PORT", port.to_string()).env("OWN_TEXT", text);
