@@ -264,7 +264,11 @@ fn visitors_get_the_same_pages_by_fulmar_and_by_nginx() {
     let sources = stage.sources(PURGES);
     let [by_nginx, by_fulmar] =
         [(Server::Nginx, "nginx"), (Server::Fulmar, "fulmar")].map(|(server, name)| {
-            let running = stage.site(&with_purges(name), &sources).nginx(nginx.clone()).start(server);
+            // nginx lacks `$server_software`.
+            let parameters = include_str!("../../../packaging/conf/fastcgi_params");
+            let parameters = parameters.replace("$server_software", "nginx/1.31.5");
+            let site = stage.site(&with_purges(name), &sources).in_prefix("fastcgi_params", parameters);
+            let running = site.nginx(nginx.clone()).start(server);
             let seen = use_site(&running);
             running.stop();
             seen
