@@ -21,7 +21,7 @@ help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: compiler ## Builds Fulmar quickly and serves the demonstration site (PORT=8080; QUIET=yes shows no requests).
-	@[ -x $(DEMO) ] || echo "Building $(DEMO): 150 crates, in 4 minutes on two processors; cargo counts them."
+	@[ -x $(DEMO) ] || echo "Building $(DEMO): 150 crates, in about 3 minutes on two processors; cargo counts them."
 	@cargo build --profile demo --package fulmar
 	@mkdir -p target/demo
 	@if [ "$$(id -u)" = 0 ]; then user="user $$(id -un);"; else user=; fi; \

@@ -185,7 +185,7 @@ fn tests_install_first() {
 fn the_demonstration_builds_quickly_and_packages_are_fast() {
     let Some(machine) = Machine::new(&[]) else { return };
     for (target, says, profile) in [
-        ("serve", "4 minutes on two processors", "--profile demo"),
+        ("serve", "3 minutes on two processors", "--profile demo"),
         ("deb", "11 minutes on two processors", "--release"),
     ] {
         let (good, text) = machine.make(&["--dry-run", "DEMO=no-such-program", target]);
