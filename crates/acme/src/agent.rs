@@ -123,13 +123,8 @@ impl Wanted<'_> {
         let is_mended = self.report.settings.as_ref().is_some_and(|known| *known != self.order.settings());
         self.due = match self.report.next_attempt {
             _ if self.report.renewal_asked => 0,
-            Some(at) if self.report.failures > 0 => {
-                if is_mended {
-                    0
-                } else {
-                    at
-                }
-            }
+            Some(_) if self.report.failures > 0 && is_mended => 0,
+            Some(at) if self.report.failures > 0 => at,
             _ => renewal,
         };
         // The authority's suggestion for this certificate is not known yet: ask at once.

@@ -112,8 +112,7 @@ impl Order {
 
     fn file(&self, extension: &str) -> PathBuf {
         let all = format!("{:?} {}", self.key, self.names.join(" "));
-        let hash = digest(&SHA256, all.as_bytes());
-        let hash: String = hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = short_hash(&all);
         let is_plain = |byte: &char| byte.is_ascii_alphanumeric() || matches!(byte, '.' | '-');
         let first = self.first_name().replace('*', "wildcard");
         let name: String = first.chars().filter(is_plain).take(100).collect();
@@ -127,8 +126,7 @@ impl Order {
 
     /// A text that is the same for the same settings of the order and its issuer. It shows none of them.
     pub(crate) fn settings(&self) -> String {
-        let hash = digest(&SHA256, format!("{self:?}").as_bytes());
-        hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        short_hash(&format!("{self:?}"))
     }
 
     /// A number that is the same for the same certificate, and differs among others.
@@ -136,6 +134,11 @@ impl Order {
         let hash = digest(&SHA256, self.path().as_os_str().as_encoded_bytes());
         hash.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
+}
+
+/// The first eight bytes of the SHA-256 digest of a text, in hexadecimal.
+fn short_hash(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Plan {
