@@ -83,7 +83,7 @@ fn issued(directory: &Path, names: &[&str]) -> Result<Local, String> {
     }
     let subject = names.get(USUAL.len()).map_or(USUAL[0], |name| name);
     let paths = ["", "-key"].map(|end| directory.join(format!("{subject}{end}.pem")));
-    let kept = if is_new { None } else { kept(&paths) };
+    let kept = if is_new { None } else { kept(&paths, &key) };
     let issued = match kept {
         Some(kept) => kept,
         None => {
@@ -101,9 +101,11 @@ fn issued(directory: &Path, names: &[&str]) -> Result<Local, String> {
     Ok(Local { certificate: issued, authority: Some(certificate) })
 }
 
-/// The certificate and the key of these files, if they can still be used.
-fn kept(paths: &[PathBuf; 2]) -> Option<SelfSigned> {
-    if !is_younger(&paths[0], RENEWAL_AGE) {
+/// The certificate and the key of these files, if they can still be used: an earlier authority may have issued them.
+fn kept(paths: &[PathBuf; 2], authority_key: &Path) -> Option<SelfSigned> {
+    let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let is_of_authority = written(&paths[0])? >= written(authority_key)?;
+    if !is_of_authority || !is_younger(&paths[0], RENEWAL_AGE) {
         return None;
     }
     let certificate = fs::read_to_string(&paths[0]).ok()?;
@@ -138,12 +140,15 @@ mod tests {
         let issue = |names: &[&str]| issued(&own, names).unwrap().certificate.fingerprint;
         let first = issue(&USUAL);
         assert_eq!(issue(&USUAL), first);
-        assert_ne!(issue(&["localhost", "127.0.0.1", "::1", "10.0.0.1"]), first);
+        let other = ["localhost", "127.0.0.1", "::1", "10.0.0.1"];
+        let of_other = issue(&other);
+        assert_ne!(of_other, first);
         fs::write(own.join("localhost.pem"), "damaged").unwrap();
         let second = issue(&USUAL);
         assert_ne!(second, first);
         fs::remove_file(own.join("authority.pem")).unwrap();
         assert_ne!(issue(&USUAL), second);
+        assert_ne!(issue(&other), of_other, "the earlier authority issued it");
         fs::write(own.join("authority-key.pem"), "damaged").unwrap();
         fs::remove_file(own.join("localhost.pem")).unwrap();
         assert!(issued(&own, &USUAL).unwrap_err().contains("is damaged"));
