@@ -19,6 +19,8 @@ pub struct Overlay {
     pub rules: Box<[AllowedBelow]>,
     /// The blocks in such files that count for some requests only.
     pub selections: &'static Directive<Selection>,
+    /// How many shares of the processor the site has.
+    pub share: u64,
 }
 
 /// What the search for settings found for a request.

@@ -21,6 +21,10 @@ impl budget::Payer for Payer {
         self.own.account()
     }
 
+    fn share(&self) -> u64 {
+        self.own.below.upgrade().and_then(|scope| Some(scope.policy.overlay.as_ref()?.share)).unwrap_or(1)
+    }
+
     fn offence(&self) -> Offence {
         let client = match &self.connection.peer {
             Peer::Inet(address) => Keyed::default().hash_one(address.ip()),

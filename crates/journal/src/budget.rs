@@ -20,6 +20,9 @@ pub trait Payer {
     /// The site.
     fn account(&self) -> Account;
 
+    /// How many shares the site has: time costs it this part of what it costs a site with 1.
+    fn share(&self) -> u64;
+
     /// The client and the rules.
     fn offence(&self) -> Offence;
 }
@@ -198,7 +201,10 @@ impl<P: Payer> Budget<P> {
         if used <= SLICE_NS {
             return Ok(());
         }
-        shares::charge(self.account(), if before > SLICE_NS { ns } else { used });
+        if let Some(payer) = &*self.payer.borrow() {
+            let new = if before > SLICE_NS { ns } else { used };
+            shares::charge(payer.account(), new / payer.share().max(1));
+        }
         if used > CPU_NS {
             return Err(self.exhaust());
         }
@@ -288,6 +294,11 @@ mod tests {
             self.0
         }
 
+        /// Site 8 has four shares.
+        fn share(&self) -> u64 {
+            if self.0 == 8 { 4 } else { 1 }
+        }
+
         fn offence(&self) -> Offence {
             self.1
         }
@@ -372,6 +383,17 @@ mod tests {
         assert_eq!(again.place().used_ns, u64::MAX);
         let other = paid_by(2);
         assert!(other.charge(SLICE_NS + 1).is_ok() && other.ends_slice() && !other.ends_slice());
+    }
+
+    #[test]
+    fn a_site_with_more_shares_is_charged_less() {
+        for (site, charged) in [(7, 2 * SLICE_NS), (8, SLICE_NS / 2)] {
+            let budget = Budget::default();
+            budget.charge_to(|_| false, || (site, (1, 1)));
+            let before = shares::used(site);
+            assert!(budget.charge(2 * SLICE_NS).is_ok());
+            assert_eq!(shares::used(site) - before, charged, "{site}");
+        }
     }
 
     #[test]

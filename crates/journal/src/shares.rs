@@ -3,7 +3,8 @@
 //! A tenant's rules, pages and listings may cost more than others should wait for. Such work stops after a slice
 //! ([`SLICE_NS`]) and asks for another turn ([`yield_turn`]). The thread then serves all other connections first, and goes on
 //! with the site that used least, and of its requests with the one that used least. A site that used more than its share lately begins its requests at the end of a turn, too.
-//! Nothing is refused for that: the share of a site only decides the order.
+//! What a site with several shares uses is divided by their number. Nothing is refused for that: the use of a site only
+//! decides the order.
 //!
 //! A client whose request used up its whole budget gets no more than a slice from the same rules for a while. What costs
 //! less than a slice goes on, so that no client can switch off pages for others at the same address.

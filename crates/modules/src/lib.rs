@@ -337,7 +337,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 46] = [
+    const OURS: [&str; 47] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",
@@ -365,6 +365,7 @@ mod tests {
         "htaccess_override",
         "htaccess_override_list",
         "htaccess_file",
+        "htaccess_share",
         "fulmar_status",
         "symlinks",
         "more_set_headers",

@@ -11,7 +11,7 @@ use tests::client::Client;
 use tests::site::Site;
 
 /// The site of a tenant whose rules and pages are expensive, and another site. The address of a client is what it says.
-const SITES: &str = "real_ip_header X-Client; set_real_ip_from 127.0.0.1; default_type text/plain;
+const SITES: &str = "real_ip_header X-Client; set_real_ip_from 127.0.0.1; default_type text/plain; keepalive_requests 1000000;
 types { text/html html shtml; }
 server { listen 127.0.0.1:%%PORT%%; server_name tenant; root %%ROOT%%/tenant; htaccess on; }
 server { listen 127.0.0.1:%%PORT%%; server_name other; root %%ROOT%%/other; htaccess on; }";

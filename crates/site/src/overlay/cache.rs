@@ -156,7 +156,7 @@ mod tests {
         let (first, second) = (base(), base());
         let names = Arc::from([Box::from(*b"lib.rs") as Box<[u8]>]);
         let (rules, selections) = (Box::from([(Box::default(), None)]), &SELECTIONS);
-        let overlay = Arc::new(Overlay { section: Config::MAIN, names, rules, selections });
+        let overlay = Arc::new(Overlay { section: Config::MAIN, names, rules, selections, share: 1 });
         for base in [&first, &second] {
             let directory = Path::new("src");
             let failure = || Failure::new(Status::FORBIDDEN, String::new());

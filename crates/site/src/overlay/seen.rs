@@ -209,7 +209,7 @@ mod tests {
     fn overlay() -> Arc<Overlay> {
         let names = Arc::from([Box::from(*b"seen.rs") as Box<[u8]>]);
         let rules = Box::from([(Box::default(), None)]);
-        Arc::new(Overlay { section: Config::MAIN, names, rules, selections: &SELECTIONS })
+        Arc::new(Overlay { section: Config::MAIN, names, rules, selections: &SELECTIONS, share: 1 })
     }
 
     /// A request whose only file with settings is in `src/overlay`.

@@ -21,6 +21,9 @@
 //! `htaccess_override` in the same level or around it, other directives are not allowed. `htaccess_file` is Apache's
 //! `AccessFileName`: in each directory Fulmar reads the first of the files that exists.
 //!
+//! `htaccess_share` weighs the sites: with 4, a site may use four times the processor time of one with 1 before its
+//! expensive requests wait for others. [Sites share the processor](../htaccess.md#sites-share-the-processor) says how.
+//!
 //! If a file has an error, or a directive that is not supported, its directory answers 500, and the error log names
 //! the file and the line. If a file cannot be read, its directory answers 403. [.htaccess files](../htaccess.md)
 //! lists the supported directives, the limits and the differences.
@@ -126,7 +129,7 @@ use crate::files::symlinks::Links;
 use crate::shared::apache::variables::OnlyVerifiedUsers;
 use crate::shared::files;
 use conf::apache::Allowed;
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, ScopeBuilder, Step, View,
 };
@@ -143,6 +146,7 @@ pub static MODULE: Module = Module {
         &overrides::HTACCESS_OVERRIDE,
         &overrides::HTACCESS_OVERRIDE_LIST,
         &HTACCESS_FILE,
+        &HTACCESS_SHARE,
     ],
     variables: &[],
     compile: Some(compile),
@@ -162,6 +166,17 @@ static HTACCESS_FILE: Directive<Arc<[Box<[u8]>]>> = Directive::new("htaccess_fil
     .help("The names of `.htaccess` files. In each directory the first file that exists counts.");
 
 const DEFAULT_NAME: &str = ".htaccess";
+
+/// `htaccess_share NUMBER`
+static HTACCESS_SHARE: Directive<u64> = Directive::new("htaccess_share", |args, _| {
+    args.value(0, |word| value::bounded(word, 1, Some(SHARE_MAX)))
+})
+.within(PLACES)
+.default("1")
+.help("How many shares of the processor the site has for expensive rules and pages, beside sites with 1.");
+
+/// The most shares of a site.
+const SHARE_MAX: u64 = 1000;
 
 /// The longest name of a file on Linux, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -203,7 +218,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let limited = |allowed: Allowed| (!allowed.is_everything()).then(|| Arc::new(allowed));
         let rules = rules.into_iter().map(|(start, allowed)| (start, limited(allowed))).collect();
         let (section, selections) = (view.section(), &sections::FILES);
-        builder.policy.overlay = Some(Arc::new(Overlay { section, names: names(view), rules, selections }));
+        let (names, share) = (names(view), view.get(&HTACCESS_SHARE).copied().unwrap_or(1));
+        builder.policy.overlay = Some(Arc::new(Overlay { section, names, rules, selections, share }));
         builder.policy.overlay_opener = Links::of(view).opener();
     }
     Ok(())
@@ -386,5 +402,6 @@ mod tests {
         }
         assert!(Site::error(&format!("htaccess_file {};", "a".repeat(256))).contains("invalid parameter"));
         assert!(Site::error(&format!("htaccess_file {};", "a ".repeat(17))).contains("more than 16 names"));
+        assert_eq!(Site::error("htaccess_share 0;"), "value must be between 1 and 1000");
     }
 }
