@@ -14,7 +14,7 @@ pub enum Event {
         /// Bytes of output.
         length: usize,
     },
-    /// There will be no more standard output.
+    /// An empty record of standard output, which should be its last one. Some applications write more.
     StdoutEnd {
         /// Bytes consumed.
         consumed: usize,
@@ -63,7 +63,6 @@ pub struct Decoder {
     content: u16,
     /// What is left of its padding.
     padding: u8,
-    stdout_closed: bool,
     message: Message,
     /// The content of the END_REQUEST.
     end: [u8; END_LENGTH as usize],
@@ -143,10 +142,8 @@ impl Decoder {
         let taken = &rest[..rest.len().min(HEADER_LENGTH - read)];
         for (place, &byte) in (read..HEADER_CHECKED).zip(taken) {
             match (place, byte) {
-                (0, VERSION) | (1, STDERR | END_REQUEST) | (2, 0) | (3, 1) => {}
-                (1, STDOUT) if !self.stdout_closed => {}
+                (0, VERSION) | (1, STDOUT | STDERR | END_REQUEST) | (2, 0) | (3, 1) => {}
                 (0, _) => return Err(Error::Version(byte)),
-                (1, STDOUT) => return Err(Error::AfterStdout),
                 (1, _) => return Err(Error::RecordType(byte)),
                 (2, _) => return Err(Error::RequestIdHigh(byte)),
                 _ => return Err(Error::RequestIdLow(byte)),
@@ -185,10 +182,7 @@ impl Decoder {
     fn end_content(&mut self, at: usize) -> Option<Event> {
         self.state = State::Padding;
         match self.record_type() {
-            STDOUT if self.content_length() == 0 => {
-                self.stdout_closed = true;
-                Some(Event::StdoutEnd { consumed: at })
-            }
+            STDOUT if self.content_length() == 0 => Some(Event::StdoutEnd { consumed: at }),
             STDERR if !self.message().is_empty() => Some(Event::Stderr { consumed: at }),
             _ => None,
         }
@@ -335,7 +329,7 @@ mod tests {
             assert_eq!(read(&input), ["end 7 Complete", AFTER_END]);
         }
         let reopened = [record(6, b"", 0), record(6, b"x", 0)].concat();
-        assert_eq!(read(&reopened), ["out end", "upstream sent FastCGI stdout record after closing stdout"]);
+        assert_eq!(read(&reopened), ["out end", "out x"]);
         let warned = [record(6, b"", 0), record(7, b"late", 0)].concat();
         assert_eq!(read(&warned), ["out end", "err late"]);
     }

@@ -22,9 +22,6 @@ pub enum Error {
     /// An END_REQUEST with a protocol status that does not exist.
     #[error("upstream sent invalid FastCGI protocol status: {0}")]
     ProtocolStatus(u8),
-    /// A record of standard output after the one that closed it.
-    #[error("upstream sent FastCGI stdout record after closing stdout")]
-    AfterStdout,
     /// Bytes after the end of the request.
     #[error("upstream sent data after FastCGI end request record")]
     AfterEnd,

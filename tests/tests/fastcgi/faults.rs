@@ -74,7 +74,8 @@ fn contents_that_are_not_what_was_announced() {
         "/long" => answer("Content-Length: 5\r\n\r\nrightwrong"),
         "/no-end" => stdout("\r\nunfinished"),
         "/broken" => [stdout("\r\nunfinished"), vec![2]].concat(),
-        "/reopened" => [stdout("\r\nright"), record(6, b"", 0), stdout("wrong"), end()].concat(),
+        "/reopened" => [stdout("\r\nri"), record(6, b"", 0), stdout("ght"), end()].concat(),
+        "/cut-after-reopening" => [stdout("\r\nri"), record(6, b"", 0), stdout("g")].concat(),
         _ => answer("\r\nright"),
     });
     let response = |path: &str| running.ask(&format!("GET {path}")).last().clone();
@@ -87,6 +88,7 @@ fn contents_that_are_not_what_was_announced() {
     assert_eq!(response("/reopened").text(), "right");
     assert!(is_cut("/no-end"));
     assert!(is_cut("/broken"));
+    assert!(is_cut("/cut-after-reopening"));
     assert_eq!(response("/right").text(), "right");
     running.stop();
 }

@@ -183,6 +183,7 @@ impl Dialogue for Records {
         loop {
             match self.decoder.decode(input.bytes()) {
                 Ok(Event::Stdout { skip, length }) => {
+                    self.stdout_ended = false;
                     let bytes = Bytes::copy_from_slice(&input.bytes()[skip..skip + length]);
                     input.consume(skip + length);
                     return Ok(self.output(bytes, input, remarks));
@@ -297,6 +298,8 @@ mod tests {
         assert_eq!(read("a", None, false, &whole[..4]), ("abc".into(), "more".into(), false));
         assert_eq!(read("a", None, false, &whole[..3]), ("abc".into(), "more".into(), false));
         assert_eq!(read("a", None, true, &[END.to_vec()]), ("a".into(), "end".into(), true));
+        let reopened = [record(6, ""), record(6, "b"), record(6, ""), END.to_vec()];
+        assert_eq!(read("a", None, true, &reopened), ("ab".into(), "end".into(), true));
         let more = [END.to_vec(), vec![1]];
         assert_eq!(read("a", None, true, &more), ("a".into(), "end".into(), false));
     }
