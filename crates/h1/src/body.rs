@@ -1,8 +1,9 @@
 //! The body of a request, however its length is given.
 
-use http::{Fields, Status};
+use http::semantics::BodyLength;
+use http::{Fields, HeadError, Status};
 
-use crate::{BodyLength, Chunk, ChunkDecoder, HeadError};
+use crate::{Chunk, ChunkDecoder};
 
 /// A resumable decoder of one body.
 #[derive(Clone, Debug)]
@@ -70,7 +71,8 @@ impl BodyDecoder {
 #[cfg(test)]
 mod tests {
     use super::BodyDecoder;
-    use crate::{BodyLength, Chunk};
+    use crate::Chunk;
+    use http::semantics::BodyLength;
 
     #[test]
     fn a_body_of_known_length_ends_there() {

@@ -1,9 +1,8 @@
 //! The chunked transfer coding (RFC 9112, section 7.1). Lines of the coding end with CR LF and nothing
 //! else.
 
-use http::{Fields, Status};
+use http::{Fields, HeadError, Status};
 
-use crate::HeadError;
 use crate::extension::Extension;
 use crate::line::parse_field;
 use http::hex;

@@ -1,7 +1,7 @@
 //! Chunk extensions (RFC 9112, section 7.1.1): checked, since parsers that skip them in different ways
 //! disagree about where a chunk starts, and otherwise ignored.
 
-use crate::bytes::is_token_byte;
+use http::list::is_token_byte;
 
 /// Where in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` a reader is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! One entry to all parsers, for fuzzing.
 
-use http::RequestHead;
+use http::semantics::examine;
 use http::uri::{Target, parse_target};
+use http::{HeadError, RequestHead};
 
-use crate::{BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, examine};
+use crate::{BodyDecoder, Chunk, HeadLimits, HeadParser, HeadProgress};
 
 /// Reads a connection's bytes to their end or to the first error: how many complete requests they hold.
 /// Whatever the bytes are, it neither panics nor loops.

@@ -1,11 +1,9 @@
 //! The lines of a head, each without its end: the request line and the field lines.
 
+use http::list::trim;
 use http::words::{any_marked, where_blank, where_is};
-use http::{Method, RequestHead, Status, Version};
+use http::{HeadError, Method, RequestHead, Status, Version};
 use memchr::memchr;
-
-use crate::HeadError;
-use crate::bytes::trim;
 
 const INVALID_METHOD: HeadError = invalid_line(Status::BAD_REQUEST, "client sent invalid method");
 const INVALID_VERSION: HeadError = invalid_line(Status::VERSION_NOT_SUPPORTED, "client sent invalid version");

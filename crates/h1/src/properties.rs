@@ -1,12 +1,13 @@
 //! What holds for any bytes whatever.
 
-use http::{Fields, RequestHead};
+use http::semantics::BodyLength;
+use http::{Fields, HeadError, RequestHead};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::{select, subsequence};
 
 use crate::{
-    BodyDecoder, BodyLength, CHUNK_END, Chunk, ChunkDecoder, HeadError, HeadLimits, HeadParser, HeadProgress,
-    encode_chunk_head, encode_last_chunk, parse_all,
+    BodyDecoder, CHUNK_END, Chunk, ChunkDecoder, HeadLimits, HeadParser, HeadProgress, encode_chunk_head,
+    encode_last_chunk, parse_all,
 };
 
 /// Pieces out of which requests are made, right and wrong.

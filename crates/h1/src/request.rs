@@ -1,10 +1,10 @@
 //! The head of a request, out of bytes that arrive in pieces (RFC 9112, sections 2 to 5).
 
-use http::{RequestHead, Status, Version, breaks_framing};
+use http::{HeadError, RequestHead, Status, Version, breaks_framing};
 use memchr::memchr;
 
+use crate::HeadLimits;
 use crate::line::{Field, INVALID_LINE, LinePrefix, parse_field, parse_request_line};
-use crate::{HeadError, HeadLimits};
 
 /// How far a head has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,10 +273,10 @@ fn store_field(
 
 #[cfg(test)]
 mod tests {
-    use http::{RequestHead, Version};
+    use http::{HeadError, RequestHead, Version};
 
     use super::{HeadParser, HeadProgress};
-    use crate::{HeadError, HeadLimits};
+    use crate::HeadLimits;
 
     fn parse_with(input: &[u8], limits: &HeadLimits) -> Result<(RequestHead, Option<usize>), HeadError> {
         let mut head = RequestHead::new();

@@ -1,12 +1,12 @@
 //! The head and the body of a response that another server sends (RFC 9112, sections 4 and 6). That server
 //! is not trusted: what two readers could understand differently is refused.
 
-use http::{Fields, KnownName, Status, Version};
+use http::list::has_token;
+use http::{Fields, HeadError, KnownName, Status, Version};
 use memchr::memchr;
 
-use crate::bytes::trim;
 use crate::line::parse_field;
-use crate::{BodyDecoder, Chunk, ChunkDecoder, HeadError};
+use crate::{BodyDecoder, Chunk, ChunkDecoder};
 
 /// The head of a response as it came.
 #[derive(Clone, Debug)]
@@ -232,18 +232,6 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
 #[inline]
 pub fn announced_length(fields: &Fields) -> Result<Option<u64>, ResponseError> {
     single(fields, KnownName::ContentLength, "Content-Length")?.map(parse_length).transpose()
-}
-
-/// Whether a list of tokens in fields of this name has this one, in any case.
-pub fn has_token(fields: &Fields, name: &str, token: &str) -> bool {
-    let is_it = |member: &[u8]| trim(member).eq_ignore_ascii_case(token.as_bytes());
-    fields.all(name).any(|value| value.split(|&byte| byte == b',').any(is_it))
-}
-
-/// The members of the lists in all fields of this name (RFC 9110, section 5.6.1).
-pub fn tokens<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    let members = fields.all(name).flat_map(|value| value.split(|&byte| byte == b','));
-    members.map(trim).filter(|token| !token.is_empty())
 }
 
 fn single<'a>(fields: &'a Fields, name: KnownName, text: &str) -> Result<Option<&'a [u8]>, ResponseError> {

@@ -7,10 +7,11 @@
 
 use std::fmt::Write;
 
-use http::RequestHead;
+use http::semantics::examine;
 use http::uri::{Target, parse_target};
+use http::{HeadError, RequestHead};
 
-use crate::{BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, examine};
+use crate::{BodyDecoder, Chunk, HeadLimits, HeadParser, HeadProgress};
 
 /// How many streams are tried where nothing else is said.
 const RUNS: u64 = 20_000;

@@ -1,7 +1,8 @@
 //! A connection's bytes: every request in them is read or refused, and the same wherever they are cut.
 
-use h1::{HeadLimits, HeadParser, HeadProgress, examine, parse_all};
+use h1::{HeadLimits, HeadParser, HeadProgress, parse_all};
 use http::RequestHead;
+use http::semantics::examine;
 use http::uri::{Target, parse_target};
 
 /// Holds the parser to it.

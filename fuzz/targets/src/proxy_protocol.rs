@@ -1,6 +1,6 @@
 //! The header of a proxy in front of a connection: the same header, or the same refusal, however the bytes arrive.
 
-use h1::{parse_proxy_header, proxy_value};
+use proxy_protocol::{parse_proxy_header, proxy_value};
 
 /// The longest header that is taken, in bytes.
 const LONGEST: usize = 4096;

@@ -14,6 +14,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("dns", 1),
     ("fcgi", 1),
     ("net", 1),
+    ("proxy_protocol", 1),
     ("journal", 2),
     ("lint", 2),
     ("tls", 2),

@@ -38,7 +38,7 @@
 //! ```
 
 use contract::{Exchange, Module, PassedConnection, Variable};
-use h1::proxy_value;
+use proxy_protocol::proxy_value;
 use std::io::Write;
 use std::net::SocketAddr;
 

@@ -14,7 +14,7 @@ use contract::{
     Body, Exchange, Handler, LocationKind, LocationName, Outcome, Reroute, ScopeBuilder, Step, Streaming,
     Work,
 };
-use h1::tokens;
+use http::list::tokens;
 use http::uri::split_unchecked_uri;
 use http::{Field, Fields, KnownName, Method, Repeated, Status};
 use journal::Level;

@@ -58,8 +58,8 @@ use contract::{
     Amount, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Peer, Rule,
     ScopeBuilder, Step, View,
 };
-use h1::append_proxy_header;
 use http::Status;
+use proxy_protocol::append_proxy_header;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

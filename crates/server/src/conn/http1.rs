@@ -284,7 +284,7 @@ impl End for Http1<'_> {
         let Message { framing, .. } = &*self.message;
         // An error needs no body, so that the client is not told to send one.
         let is_error = flow.exchange.error.is_some();
-        if framing.body != h1::BodyLength::None && !is_error {
+        if framing.body != http::semantics::BodyLength::None && !is_error {
             self.interim(&mut flow.exchange, Status::CONTINUE, &Fields::new());
         }
         // The server may have been told to stop, or to serve another site, while the request waited.

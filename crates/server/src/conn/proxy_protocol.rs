@@ -3,8 +3,8 @@
 
 use super::{ClientConnection, Input};
 use contract::PassedConnection;
-use h1::{ProxyHeader, parse_proxy_header};
 use journal::{About, Level};
+use proxy_protocol::{ProxyHeader, parse_proxy_header};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::Transport;

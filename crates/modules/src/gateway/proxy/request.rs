@@ -10,7 +10,7 @@ use ::upstream::{Call, Conversation, Upload};
 use bytes::Bytes;
 use conf::Diagnostic;
 use contract::{Args, Event, Exchange, Loading, RequestBody, Template, Work};
-use h1::{has_token, tokens};
+use http::list::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
 use journal::Level;

@@ -4,6 +4,8 @@
 //! Stricter than nginx where two readers could differ: an address is one of the family that was named, numbers have no
 //! leading zeros, and the first byte that is invalid ends the parse.
 
+#![forbid(unsafe_code)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::str::{self, FromStr};
 

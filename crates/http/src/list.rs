@@ -1,7 +1,10 @@
-//! Classes of bytes (RFC 9110, section 5.6).
+//! Tokens and lists of them (RFC 9110, section 5.6).
+
+use crate::Fields;
 
 /// A byte that may stand in a token.
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
+#[inline]
+pub const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
             byte,
@@ -23,7 +26,8 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
 }
 
 /// The bytes without the spaces and tabs around them.
-pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+#[inline]
+pub fn trim(bytes: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     if let [b' ', rest @ ..] = bytes
         && let [first, ..] = rest
@@ -36,6 +40,18 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !blank(byte)).unwrap_or(bytes.len());
     let end = bytes.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &bytes[start..end]
+}
+
+/// Whether a list of tokens in fields of this name has this one, in any case.
+pub fn has_token(fields: &Fields, name: &str, token: &str) -> bool {
+    let is_it = |member: &[u8]| trim(member).eq_ignore_ascii_case(token.as_bytes());
+    fields.all(name).any(|value| value.split(|&byte| byte == b',').any(is_it))
+}
+
+/// The members of the lists in all fields of this name (RFC 9110, section 5.6.1).
+pub fn tokens<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let members = fields.all(name).flat_map(|value| value.split(|&byte| byte == b','));
+    members.map(trim).filter(|token| !token.is_empty())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is wrong with a request.
 
-use http::Status;
-use http::uri::InvalidTarget;
+use crate::Status;
+use crate::uri::InvalidTarget;
 
 /// A request that cannot be answered as asked. Its connection closes after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,12 +18,12 @@ pub struct HeadError {
 
 impl HeadError {
     /// An error of a request whose line is known.
-    pub(crate) const fn new(status: Status, reason: &'static str) -> HeadError {
+    pub const fn new(status: Status, reason: &'static str) -> HeadError {
         HeadError { status, reason, line_known: true }
     }
 
     /// A 400 for a request whose line is known.
-    pub(crate) const fn bad(reason: &'static str) -> HeadError {
+    pub const fn bad(reason: &'static str) -> HeadError {
         HeadError::new(Status::BAD_REQUEST, reason)
     }
 }
