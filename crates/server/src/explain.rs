@@ -3,7 +3,8 @@
 
 mod choice;
 
-use crate::conn::{Answer, append_head, fill, limits};
+use crate::conn::fill;
+use crate::conn::http1::{Answer, append_head, limits};
 use bytes::Bytes;
 use contract::policy::HeadPolicy;
 use contract::{Body, BodyReader, Connection, Event, Events, Exchange, Peer, Piece, Request};

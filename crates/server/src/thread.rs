@@ -1,6 +1,8 @@
 //! What the connections of a thread share: the site that they are served by, timers, memory.
 
-use crate::conn::pool::Requests;
+use crate::conn::http1::request::Http1Request;
+use crate::conn::pool::Pool;
+use crate::conn::pooled::PooledRequest;
 use crate::places::Places;
 use crate::pulse::Pulse;
 use crate::successor::Settings;
@@ -25,8 +27,10 @@ pub(crate) struct Thread {
     /// Whether idle connections are to be closed and no response keeps one.
     pub(crate) draining: Cell<bool>,
     pub(crate) places: Places,
-    /// Requests that ended, for further ones.
-    pub(crate) requests: Requests,
+    /// Requests that ended, for further ones: of sessions and of all versions of HTTP but HTTP/1.
+    pub(crate) requests: Pool<PooledRequest>,
+    /// The same for HTTP/1.
+    pub(crate) http1_requests: Pool<Http1Request>,
     /// The fields of the block that is being read, in HTTP/2.
     pub(crate) header_list: RefCell<http2::HeaderList>,
     pub(crate) pulse: Arc<Pulse>,
@@ -85,7 +89,8 @@ impl Thread {
             timers: Timers::new(),
             draining: Cell::new(false),
             places: Places::new(settings.connections),
-            requests: Requests::default(),
+            requests: Pool::default(),
+            http1_requests: Pool::default(),
             header_list: RefCell::default(),
             pulse,
             detached: Rc::default(),
@@ -125,6 +130,7 @@ impl Thread {
         let past = self.serving.replace(Serving::new(site, settings));
         past.stage.set(Stage::Past);
         self.requests.forget();
+        self.http1_requests.forget();
         site::forget();
         self.places.limit_to(settings.connections);
         wire::memory::limit_to(settings.request_memory);

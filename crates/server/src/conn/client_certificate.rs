@@ -1,6 +1,6 @@
 //! Whether a request may go on with the certificate that its client showed in the handshake, or without one.
 
-use super::ClientConnection;
+use super::client::Client;
 use contract::VerifyClient;
 use engine::Flow;
 use http::Status;
@@ -13,7 +13,7 @@ const NO_CERTIFICATE: Status = Status(496);
 const BAD_CERTIFICATE: Status = Status(495);
 
 /// The status that ends a request on an encrypted connection, if its server was chosen and does not accept the client.
-pub(super) fn check(client: &ClientConnection, flow: &mut Flow) -> Option<Status> {
+pub(super) fn check(client: &Client, flow: &mut Flow) -> Option<Status> {
     let verify = flow.exchange.scope.policy.tls.as_deref().map_or(VerifyClient::Off, |tls| tls.verify);
     if verify == VerifyClient::Off {
         return None;

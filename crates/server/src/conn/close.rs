@@ -1,8 +1,8 @@
 //! Closing a connection so that its last response is read: what the client still sends is drained
 //! first, because a reset would overtake the response (RFC 9112, section 9.6).
 
-use super::ClientConnection;
-use super::http1::poll_input;
+use super::byte_stream::ByteStream;
+use super::client::Client;
 use contract::Scope;
 use contract::policy::LingeringClose;
 use engine::Pace;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 /// A connection that is being closed.
 pub(crate) struct Closing {
-    pub(crate) client: Box<ClientConnection>,
+    pub(super) client: Client,
+    bytes: ByteStream,
     scope: Arc<Scope>,
     /// Whether the client may still be sending.
     unread: bool,
@@ -28,22 +29,23 @@ enum Stage {
 
 impl Closing {
     /// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
-    pub(crate) fn new(client: Box<ClientConnection>, scope: Arc<Scope>, unread: bool) -> Closing {
+    pub(super) fn new(client: Client, bytes: ByteStream, scope: Arc<Scope>, unread: bool) -> Closing {
         let stage = Stage::Flushing(Pace::of_response(&scope.policy.sending));
-        Closing { client, scope, unread, stage }
+        Closing { client, bytes, scope, unread, stage }
     }
 
     /// Ready when the connection is closed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            match &mut self.stage {
+            let Closing { client, bytes, scope, stage, .. } = self;
+            match stage {
                 Stage::Flushing(pace) => {
-                    let is_empty = self.client.output.is_empty();
-                    if let Err(error) = ready!(self.client.poll_flush(cx, pace, true)) {
-                        self.client.reset_if_timed_out(&error, &self.scope.policy.lingering);
+                    let is_empty = bytes.output.is_empty();
+                    if let Err(error) = ready!(bytes.poll_flush(cx, pace, &client.timer, true)) {
+                        bytes.reset_if_timed_out(&error, &scope.policy.lingering);
                         return Poll::Ready(());
                     }
-                    self.client.is_held |= !is_empty;
+                    bytes.is_held |= !is_empty;
                     if !self.ends_lingering() {
                         return Poll::Ready(());
                     }
@@ -52,13 +54,11 @@ impl Closing {
                     self.begin_to_wait();
                 }
                 Stage::Draining { pace, .. } => {
-                    let ClientConnection { stream, input, timer, counted, .. } = &mut *self.client;
-                    input.consume(usize::MAX);
-                    if counted.thread().places.are_wanted() {
+                    bytes.input.consume(usize::MAX);
+                    if client.thread().places.are_wanted() {
                         return Poll::Ready(());
                     }
-                    if ready!(poll_input(stream, input, (pace, timer), cx)).is_err() || !self.begin_to_wait()
-                    {
+                    if ready!(bytes.poll_paced(cx, pace, &client.timer)).is_err() || !self.begin_to_wait() {
                         return Poll::Ready(());
                     }
                 }
@@ -68,16 +68,16 @@ impl Closing {
 
     /// Ends our side; tells whether the client's input has to be drained.
     fn ends_lingering(&mut self) -> bool {
-        let client = &mut self.client;
+        let bytes = &mut self.bytes;
         let linger = match self.scope.policy.lingering.close {
             LingeringClose::Always => true,
-            LingeringClose::On => self.unread || !client.input.is_empty() || client.stream.may_have_more(),
+            LingeringClose::On => self.unread || !bytes.input.is_empty() || bytes.transport.may_have_more(),
             LingeringClose::Off => false,
         };
-        client.stream.say_goodbye();
+        bytes.transport.say_goodbye();
         // If the client has sent more than was read, the kernel answers `close` alone with a reset, and drops the held bytes.
-        let ends = linger || client.is_held;
-        ends && client.stream.shutdown_write().is_ok() && linger
+        let ends = linger || bytes.is_held;
+        ends && bytes.transport.shutdown_write().is_ok() && linger
     }
 
     /// Sets the time for the next wait; `false` if there is none left.

@@ -1,26 +1,36 @@
 //! Requests that ended, whose memory serves further ones.
 
-use super::exchange::PooledRequest;
 use std::cell::RefCell;
 
 /// How many requests a thread keeps.
 const KEPT: usize = 64;
 
-/// Requests that ended, whose memory serves further ones. One belongs to each thread.
-#[derive(Default)]
-pub(crate) struct Requests {
-    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
-    kept: RefCell<Vec<Box<PooledRequest>>>,
+/// What a pool keeps.
+pub(crate) trait Pooled {
+    /// Ends the request, and with it all that is attached to it. Returns whether its memory is worth being kept.
+    fn clear(&mut self) -> bool;
 }
 
-impl Requests {
+/// Requests that ended, whose memory serves further ones. Each belongs to a thread.
+pub(crate) struct Pool<T> {
+    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
+    kept: RefCell<Vec<Box<T>>>,
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Pool<T> {
+        Pool { kept: RefCell::default() }
+    }
+}
+
+impl<T: Pooled> Pool<T> {
     /// A request of which nothing is known.
-    pub(super) fn take(&self) -> Option<Box<PooledRequest>> {
+    pub(super) fn take(&self) -> Option<Box<T>> {
         self.kept.borrow_mut().pop()
     }
 
     /// Ends a request, and keeps it where that is wanted.
-    pub(super) fn keep(&self, mut pooled: Box<PooledRequest>, is_wanted: bool) {
+    pub(super) fn keep(&self, mut pooled: Box<T>, is_wanted: bool) {
         // What is attached to the request may end others.
         let is_small = pooled.clear();
         let mut kept = self.kept.borrow_mut();

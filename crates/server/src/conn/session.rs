@@ -1,8 +1,12 @@
 //! A connection of `stream`. It is one exchange without a head: it goes through the same phases as a request, and its
 //! content is a tunnel to another server or a text.
 
-use super::exchange::{self, PooledRequest};
-use super::{ClientConnection, OUTPUT_LIMIT};
+use super::OUTPUT_LIMIT;
+use super::byte_stream::ByteStream;
+use super::client::Client;
+use super::exchange;
+use super::life::Sender;
+use super::pooled::PooledRequest;
 use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece, Scope};
 use engine::{After, Detached, End, Flow, Sent};
@@ -15,7 +19,8 @@ use wire::Timer;
 
 /// A connection that is being served, and its exchange.
 pub(crate) struct Session {
-    pub(crate) client: Box<ClientConnection>,
+    pub(super) client: Client,
+    bytes: ByteStream,
     pooled: Box<PooledRequest>,
 }
 
@@ -28,51 +33,42 @@ pub(crate) enum Ended {
 
 impl Session {
     /// Starts the session of a connection that is open: its header of the PROXY protocol and its handshake are over.
-    pub(crate) fn new(client: Box<ClientConnection>) -> Session {
+    pub(super) fn new(client: Client, bytes: ByteStream) -> Session {
         client.timer.clear();
         client.counted.activity.answers();
         let mut pooled = begin(&client);
         let progress = pooled.advance(client.is_leaving(), net::moment());
-        pooled.request.start(progress);
-        Session { client, pooled }
+        pooled.life.start(progress);
+        Session { client, bytes, pooled }
     }
 
     /// Goes on; ready with what happens to the connection.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        let Session { client, pooled } = self;
-        let polled = pooled.request.poll(cx, &mut Raw(client));
-        if polled.is_pending() {
-            pooled.course.held.set(client.input.capacity() + client.output.capacity());
-        }
-        let after = ready!(polled);
-        let flow = &mut pooled.request.flow;
-        if let After::Cut(error) = &after {
-            let text = format!("{} while proxying and sending to client", net::system_message(error));
-            flow.exchange.log(Level::Info, &text);
-        }
-        log(flow);
-        let scope = Arc::clone(&flow.exchange.scope);
-        let is_served = flow.exchange.response.status == Status::OK && matches!(after, After::Sent);
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        let Session { client, bytes, pooled } = self;
+        let mut raw = Raw { client, bytes, is_served: false };
+        ready!(pooled.life.poll(cx, &mut raw));
+        let is_served = raw.is_served;
+        let scope = Arc::clone(&pooled.exchange().scope);
         Poll::Ready(if is_served { Ended::Closing(scope) } else { Ended::Closed })
     }
 
     /// Logs the session, whose connection is cut.
-    pub(crate) fn cut_off(&mut self) {
-        self.pooled.request.cut_off();
+    pub(super) fn cut_off(&mut self) {
+        self.pooled.life.cut_off();
     }
 
     /// Gives back the connection, and ends the session with all that is attached to it.
-    pub(crate) fn into_client(self) -> Box<ClientConnection> {
-        let Session { client, pooled } = self;
-        client.end(pooled);
-        client
+    pub(super) fn into_parts(self) -> (Client, ByteStream) {
+        let Session { client, bytes, pooled } = self;
+        exchange::end(&client, pooled);
+        (client, bytes)
     }
 }
 
 /// The exchange of a connection, at the start of its way.
-fn begin(client: &ClientConnection) -> Box<PooledRequest> {
+fn begin(client: &Client) -> Box<PooledRequest> {
     let mut pooled = exchange::unread(client);
-    let flow = &mut pooled.request.flow;
+    let flow = pooled.flow();
     flow.exchange.take_up(&client.info, &client.serving.site.stream_variables, client.info.accepted);
     flow.start(client.default_server());
     if let Some(name) = client.info.tls.as_ref().and_then(|tls| tls.server_name.as_deref()) {
@@ -83,26 +79,29 @@ fn begin(client: &ClientConnection) -> Box<PooledRequest> {
     pooled
 }
 
-/// Logs a connection that ended before its session began: its header or its handshake failed.
-pub(super) fn log_unopened(client: &ClientConnection) {
+/// Logs a connection that ended before its session began: its header of the PROXY protocol or its handshake failed.
+pub(super) fn log_unopened(client: &Client, is_header: bool) {
     let mut pooled = begin(client);
-    let flow = &mut pooled.request.flow;
-    let is_header = client.awaits_proxy_header;
+    let flow = pooled.flow();
     flow.exchange.response.status =
         if is_header { Status::BAD_REQUEST } else { Status::INTERNAL_SERVER_ERROR };
-    log(flow);
-    client.end(pooled);
+    log_end(&flow.exchange);
+    flow.log();
+    exchange::end(client, pooled);
 }
 
-fn log(flow: &mut Flow) {
-    let exchange = &flow.exchange;
+fn log_end(exchange: &Exchange) {
     let (received, sent) = (exchange.request.length, exchange.wire.bytes);
     exchange.log(Level::Info, &format!("session ended, bytes from/to client:{received}/{sent}"));
-    flow.log();
 }
 
 /// The client of a session, as the engine sees it.
-struct Raw<'a>(&'a mut ClientConnection);
+struct Raw<'a> {
+    client: &'a Client,
+    bytes: &'a mut ByteStream,
+    /// Whether the session ended as it should.
+    is_served: bool,
+}
 
 impl BodyReader for Raw<'_> {
     fn poll_take(
@@ -131,13 +130,13 @@ impl End for Raw<'_> {
     }
 
     fn has_room(&self) -> bool {
-        self.0.output.bytes().len() < OUTPUT_LIMIT
+        self.bytes.output.bytes().len() < OUTPUT_LIMIT
     }
 
     fn give(&mut self, _: &mut Exchange, piece: Piece) {
         // No content of a session is in a file.
         if let Piece::Bytes(bytes) = piece {
-            self.0.output.append(|out| out.extend_from_slice(&bytes));
+            self.bytes.output.append(|out| out.extend_from_slice(&bytes));
         }
     }
 
@@ -148,7 +147,7 @@ impl End for Raw<'_> {
         exchange: &mut Exchange,
         room: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let count = ready!(self.0.poll_read_raw(cx, room))?;
+        let count = ready!(self.bytes.poll_read_raw(cx, room))?;
         exchange.request.length += count as u64;
         Poll::Ready(Ok(count))
     }
@@ -163,7 +162,7 @@ impl End for Raw<'_> {
         if self.has_unsent() {
             return Poll::Pending;
         }
-        let count = ready!(self.0.stream.poll_write(cx, bytes))?;
+        let count = ready!(self.bytes.transport.poll_write(cx, bytes))?;
         exchange.wire.bytes += count as u64;
         Poll::Ready(Ok(count))
     }
@@ -171,43 +170,56 @@ impl End for Raw<'_> {
     fn finish(&mut self, _: &mut Flow) {}
 
     fn send(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent> {
-        let ClientConnection { stream, output, .. } = &mut *self.0;
+        let ByteStream { transport, output, .. } = &mut *self.bytes;
         if output.is_empty() {
             output.release();
             return Ok(Sent::All);
         }
         let bytes = &output.bytes()[..output.bytes().len().min(limit)];
-        let Poll::Ready(count) = stream.poll_write(cx, bytes)? else { return Ok(Sent::AwaitsClient) };
+        let Poll::Ready(count) = transport.poll_write(cx, bytes)? else { return Ok(Sent::AwaitsClient) };
         output.consume(count);
         exchange.wire.bytes += count as u64;
         Ok(Sent::Some(count as u64))
     }
 
     fn has_unsent(&self) -> bool {
-        !self.0.output.is_empty()
+        !self.bytes.output.is_empty()
     }
 
     fn discard(&mut self, _: &io::Error) {
-        self.0.output.consume(usize::MAX);
+        self.bytes.output.consume(usize::MAX);
     }
 
     /// A server is asked also for a client that has ended its side: what it sent before is passed on.
     fn poll_gone(&mut self, cx: &mut Context<'_>, _: &mut Exchange, _: bool) -> Poll<()> {
         // Polled only so that `wake_all` reaches this connection when a site is past.
-        let _: Poll<()> = self.0.timer.poll(cx);
+        let _: Poll<()> = self.client.timer.poll(cx);
         Poll::Pending
     }
 
     fn detach(&mut self, request: Detached) {
-        self.0.detach(request);
+        self.client.detach(request);
     }
 
     fn timer(&self) -> Option<&Timer> {
-        Some(&self.0.timer)
+        Some(&self.client.timer)
     }
 
     fn end_writing(&mut self) {
         // A connection that is broken already is noticed by the next read.
-        drop(self.0.stream.shutdown_write());
+        drop(self.bytes.transport.shutdown_write());
+    }
+}
+
+impl Sender for Raw<'_> {
+    const SENDING: &'static str = "proxying and sending to client";
+
+    fn responded(&mut self, flow: &mut Flow, after: After) {
+        self.is_served = flow.exchange.response.status == Status::OK && matches!(after, After::Sent);
+        log_end(&flow.exchange);
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.memory()
     }
 }

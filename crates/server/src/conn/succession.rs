@@ -4,7 +4,7 @@
 //! new configuration no longer listens on the connection's address, or encrypts it differently, the connection closes
 //! after its next response.
 
-use super::{ClientConnection, ip_of};
+use super::client::{Client, ip_of};
 use crate::thread::Serving;
 use site::Server;
 use std::rc::Rc;
@@ -17,26 +17,23 @@ struct Home {
     named: Option<Arc<Server>>,
 }
 
-impl ClientConnection {
+impl Client {
     /// Whether the connection closes after the next response, or soon if it is idle.
     #[inline]
     pub(super) fn is_leaving(&self) -> bool {
         self.thread().draining.get() || (!self.serving.is_current() && self.home().is_none())
     }
 
-    /// Moves the connection to the current configuration, if it belongs there and is between two requests.
+    /// Moves the connection, which is between two requests, to the current configuration if it belongs there. Returns
+    /// whether it moved.
     #[inline]
-    pub(super) fn adopt_current_site(&mut self) {
-        let is_between = self.started.is_none() && self.start.is_none() && !self.awaits_proxy_header;
-        if !self.serving.is_current()
-            && is_between
-            && let Some(home) = self.home()
-        {
-            (self.serving, self.listen, self.named) = (home.serving, home.listen, home.named);
-            // Since the last response only empty lines arrived. A request that was begun for them only refers to the
-            // previous configuration, so nothing is lost with it.
-            self.unread = None;
+    pub(super) fn adopt_current_site(&mut self) -> bool {
+        if self.serving.is_current() {
+            return false;
         }
+        let Some(home) = self.home() else { return false };
+        (self.serving, self.listen, self.named) = (home.serving, home.listen, home.named);
+        true
     }
 
     #[cold]

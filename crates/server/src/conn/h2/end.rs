@@ -5,12 +5,13 @@ use super::outgoing::Outgoing;
 use super::shared::Shared;
 use super::websocket::Handshake;
 use crate::conn::OUTPUT_LIMIT;
+use crate::conn::life::Sender;
 use crate::thread::Serving;
 use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
-use engine::{Detached, End, Flow, Pace, Sent, Unknown};
+use engine::{After, Detached, End, Flow, Pace, Sent, Unknown};
 use http::{Fields, Method, Status};
-use http2::{Content, Priority, write_interim, write_trailers};
+use http2::{Code, Content, Priority, write_interim, write_trailers};
 use journal::Level;
 use std::io;
 use std::rc::Rc;
@@ -45,6 +46,8 @@ pub(super) struct Transfer {
     pub(super) is_tunnel: bool,
     /// Whether the client waits for leave to send its body.
     pub(super) expects_continue: bool,
+    /// The code to cancel the stream with, unless it ends in order.
+    pub(super) code: Code,
 }
 
 /// The body of a request as it comes.
@@ -92,7 +95,7 @@ impl Upload {
     }
 
     /// Whether the body broke the rules, or came too slowly.
-    pub(super) fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.is_wrong() || self.refused == Some(Status::REQUEST_TIMEOUT)
     }
 
@@ -120,7 +123,7 @@ impl Upload {
         self.content.release();
     }
 
-    pub(super) fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.content.capacity() + self.first.len()
     }
 }
@@ -180,9 +183,9 @@ impl End for StreamEnd<'_> {
         if status == Status::CONTINUE && !std::mem::take(&mut self.transfer.expects_continue) {
             return;
         }
-        let before = self.shared.client.output.bytes().len();
+        let before = self.shared.bytes.output.bytes().len();
         self.shared.head(self.transfer.stream, false, |block| write_interim(status, fields, block));
-        let length = (self.shared.client.output.bytes().len() - before) as u64;
+        let length = (self.shared.bytes.output.bytes().len() - before) as u64;
         exchange.wire.head_bytes += length;
         exchange.wire.bytes += length;
     }
@@ -269,7 +272,7 @@ impl End for StreamEnd<'_> {
             }
             // Small pieces that come while the client takes nothing leave in one frame.
             let is_held = shared.awaits_client && outgoing.may_grow();
-            if is_held || *quantum == 0 || shared.client.output.bytes().len() >= OUTPUT_LIMIT {
+            if is_held || *quantum == 0 || shared.bytes.output.bytes().len() >= OUTPUT_LIMIT {
                 *wants_turn = true;
                 return Ok(Sent::AwaitsServer);
             }
@@ -321,6 +324,22 @@ impl End for StreamEnd<'_> {
     }
 }
 
+impl Sender for StreamEnd<'_> {
+    fn responded(&mut self, flow: &mut Flow, after: After) {
+        let Transfer { stream, upload, outgoing, is_tunnel, code, .. } = &mut *self.transfer;
+        if upload.has_failed() {
+            *code = Code::PROTOCOL_ERROR;
+        }
+        if matches!(after, After::Sent) && *is_tunnel && !outgoing.has_content() {
+            self.shared.data(*stream, &[], true, &mut flow.exchange);
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.transfer.upload.memory() + self.transfer.outgoing.memory()
+    }
+}
+
 /// Whether a response has content.
 pub(super) fn has_body(exchange: &Exchange) -> bool {
     exchange.request.method != Method::Head && !exchange.response.status.is_bodiless()
@@ -342,11 +361,11 @@ impl Shared {
         let frame = exchange.scope.policy.http2.chunk_size;
         let content = Content { bytes, ends, frame };
         let machine = &mut self.machine;
-        let before = self.client.output.bytes().len();
-        self.client.output.append(|out| {
+        let before = self.bytes.output.bytes().len();
+        self.bytes.output.append(|out| {
             machine.data(stream, content, out);
         });
-        let length = (self.client.output.bytes().len() - before) as u64;
+        let length = (self.bytes.output.bytes().len() - before) as u64;
         exchange.wire.bytes += length;
         // What frames add is no content.
         exchange.wire.head_bytes += length.saturating_sub(bytes.len() as u64);

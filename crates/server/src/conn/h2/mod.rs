@@ -6,27 +6,31 @@
 mod end;
 mod outgoing;
 mod shared;
+mod starting;
 mod stream;
 mod turns;
 mod wakers;
 mod websocket;
 
-use super::exchange::{self, PooledRequest};
-use super::respond;
-use super::{ClientConnection, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE};
+use super::OUTPUT_LIMIT;
+use super::byte_stream::{ByteStream, READ_SIZE};
+use super::client::{Client, ON_ITS_WAY};
+use super::exchange::{self, Arrival};
+use super::pooled::PooledRequest;
+use super::response::fits_in_memory;
 use bytes::Bytes;
-use contract::policy::HeadPolicy;
 use contract::{Body, Piece};
 use end::{Transfer, Upload, has_body};
 use engine::{Pace, Progress};
 use http::{HeadError, Status};
-use http2::{Code, Event, Failure, Limits, PREFACE, Priority, RequestRules, read_request};
+use http2::{Code, Event, Failure, Limits, PREFACE, Priority, read_request};
 use journal::Level;
 use journal::clock::Time;
 use journal::counters::{self, Count};
 use journal::shares;
 use outgoing::Outgoing;
 use shared::Shared;
+use starting::{rules, start};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -119,7 +123,7 @@ pub(super) fn beginning(input: &[u8]) -> Beginning {
 }
 
 impl Multiplexed {
-    pub(crate) fn new(mut client: Box<ClientConnection>) -> Multiplexed {
+    pub(super) fn new(client: Client, mut bytes: ByteStream) -> Multiplexed {
         let policy = client.default_policy();
         let (count, size) = policy.head.large_client_header_buffers;
         let limits = Limits {
@@ -129,12 +133,11 @@ impl Multiplexed {
             field_size: size,
         };
         let pace = Pace::new(policy.sending.send_timeout, 0);
-        client.started = None;
         let mut machine = None;
-        client.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
+        bytes.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
         let machine = machine.unwrap_or_else(|| http2::Connection::new(limits, &mut Vec::new()));
         Multiplexed {
-            shared: Shared { client, machine, awaits_client: false },
+            shared: Shared { client, bytes, machine, awaits_client: false },
             streams: Vec::new(),
             heads: 0,
             queue: VecDeque::new(),
@@ -151,7 +154,7 @@ impl Multiplexed {
         }
     }
 
-    pub(crate) fn client(&self) -> &ClientConnection {
+    pub(super) fn client(&self) -> &Client {
         &self.shared.client
     }
 
@@ -160,19 +163,18 @@ impl Multiplexed {
         self.streams.iter_mut().for_each(|stream| stream.cut_off());
     }
 
-    pub(crate) fn into_client(self) -> Box<ClientConnection> {
-        self.shared.client
+    pub(super) fn into_parts(self) -> (Client, ByteStream) {
+        (self.shared.client, self.shared.bytes)
     }
 
     /// Since when no request is in progress, in milliseconds of uptime.
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
-        let client = &self.shared.client;
-        (self.waits.is_some() && !client.closes_if_idle).then(|| client.idle_since_ms()).flatten()
+        self.waits.and_then(|_| self.shared.client.idle_since_ms())
     }
 
     /// Closes the connection when it is polled next, unless a request arrived meanwhile.
     pub(crate) fn close_if_idle(&mut self) {
-        self.shared.client.closes_if_idle = true;
+        self.shared.client.idle.closes = true;
     }
 
     /// Goes on; ready when the connection ends.
@@ -212,7 +214,7 @@ impl Multiplexed {
         if self.stage != Stage::Open || self.has_enough() {
             return has_read;
         }
-        match self.shared.client.poll_read(cx) {
+        match self.shared.bytes.poll_read(cx) {
             Poll::Ready(Ok(1..)) => {
                 has_read = true;
                 self.replenish();
@@ -222,14 +224,14 @@ impl Multiplexed {
                 self.lose(Stage::Lost);
                 has_read = true;
             }
-            Poll::Pending => self.shared.client.input.shrink(),
+            Poll::Pending => self.shared.bytes.input.shrink(),
         }
         has_read
     }
 
     /// Whether other work comes first: answers pile up, or other connections wait.
     fn has_enough(&self) -> bool {
-        self.shared.client.output.bytes().len() >= OUTPUT_LIMIT
+        self.shared.bytes.output.bytes().len() >= OUTPUT_LIMIT
             || self.pooled >= TURN_REQUESTS
             || shares::yields()
     }
@@ -237,9 +239,9 @@ impl Multiplexed {
     fn read_frames(&mut self) -> bool {
         let thread = Rc::clone(self.shared.client.thread());
         let mut has_read = false;
-        while !self.shared.client.input.is_empty() && !self.has_enough() {
-            let Shared { client, machine, .. } = &mut self.shared;
-            let ClientConnection { input, output, .. } = &mut **client;
+        while !self.shared.bytes.input.is_empty() && !self.has_enough() {
+            let Shared { bytes, machine, .. } = &mut self.shared;
+            let ByteStream { input, output, .. } = bytes;
             let mut read = Ok(http2::Read { consumed: 0, event: None });
             output.append(|out| {
                 read = machine.read(input.bytes(), &mut thread.header_list.borrow_mut(), out);
@@ -251,7 +253,7 @@ impl Multiplexed {
                     if let Some(event) = event {
                         self.act(event);
                     }
-                    self.shared.client.input.consume(consumed);
+                    self.shared.bytes.input.consume(consumed);
                     has_read = true;
                 }
                 Err(failure) => {
@@ -260,7 +262,7 @@ impl Multiplexed {
                 }
             }
         }
-        self.shared.client.input.release();
+        self.shared.bytes.input.release();
         has_read
     }
 
@@ -280,7 +282,7 @@ impl Multiplexed {
             Event::Request { stream, ends, length } => self.begin(stream, ends, length),
             Event::Data { stream, bytes, ends, is_wrong } => {
                 let Some(place) = self.place(stream) else { return };
-                let bytes = &self.shared.client.input.bytes()[bytes];
+                let bytes = &self.shared.bytes.input.bytes()[bytes];
                 self.streams[place].transfer.upload.add(bytes, ends, is_wrong);
                 self.enqueue(place);
             }
@@ -346,9 +348,9 @@ impl Multiplexed {
         if self.streams.is_empty() || self.heads + head_size <= HEADS_MAX {
             return false;
         }
-        let Shared { client, machine, .. } = &mut self.shared;
+        let Shared { bytes, machine, .. } = &mut self.shared;
         let mut refused = Ok(());
-        client.output.append(|out| refused = machine.refuse(stream, out));
+        bytes.output.append(|out| refused = machine.refuse(stream, out));
         self.shared.log(Level::Info, "client sent too long headers in concurrent streams");
         if let Err(failure) = refused {
             self.fail(failure);
@@ -365,14 +367,14 @@ impl Multiplexed {
         }
         self.waits = None;
         let client = &mut self.shared.client;
-        (client.waits, client.closes_if_idle) = (false, false);
+        (client.idle.waits, client.idle.closes) = (false, false);
         client.timer.clear();
         counters::add(Count::Requests);
         client.counted.activity.answers();
         let mut pooled = exchange::unread(client);
-        (client.started, client.head_length, client.pipelined) = (Some(Time::now()), length, false);
+        let at = Time::now();
         let rules = rules(&client.default_policy().head);
-        let head = &mut pooled.request.flow.exchange.request.head;
+        let head = &mut pooled.flow().exchange.request.head;
         let read = read_request(&client.thread().header_list.borrow(), &rules, head);
         let handshake = matches!(read, Ok(true)).then(|| Handshake::new(&mut head.fields)).flatten();
         let line_known = !head.line().is_empty();
@@ -385,11 +387,12 @@ impl Multiplexed {
             }
             Ok(_) => None,
         };
+        client.note_early_data(|| self.shared.bytes.transport.is_early());
+        let arrival = Arrival { client, at, head_length: length, pipelined: false, clear_by_mistake: false };
         // What follows a handshake is no body.
-        exchange::start_stream(client, &mut pooled, ends || handshake.is_some(), malformed);
-        client.started = None;
+        let code = start(&arrival, &mut pooled, ends || handshake.is_some(), malformed);
         self.end_by_settings();
-        if let Some(length) = pooled.request.flow.exchange.request.content_length {
+        if let Some(length) = pooled.exchange().request.content_length {
             self.shared.machine.expect(stream, length);
         }
         // A fault of a handler ends its own request only.
@@ -398,39 +401,39 @@ impl Multiplexed {
         };
         match progress {
             Progress::Respond(body) if handshake.is_none() && self.can_answer(stream, &pooled, &body) => {
-                self.answer(stream, pooled, &body);
+                self.answer(stream, pooled, &body, code);
             }
-            other => self.add(Opened { stream, ends, handshake, head_size }, pooled, other),
+            other => self.add(Opened { stream, ends, handshake, head_size, code }, pooled, other),
         }
     }
 
     /// Ends the connection with this request where the settings allow no further ones.
     fn end_by_settings(&mut self) {
-        let Shared { client, machine, .. } = &mut self.shared;
+        let Shared { client, bytes, machine, .. } = &mut self.shared;
         let policy = &client.default_policy().keepalive;
         let age_ms = Time::now().uptime_ms.saturating_sub(client.info.accepted.uptime_ms);
         let is_last = policy.timeout.is_zero()
             || client.info.requests.get() >= policy.requests
             || Duration::from_millis(age_ms) > policy.time;
         if is_last {
-            client.output.append(|out| machine.end(out));
+            bytes.output.append(|out| machine.end(out));
         }
     }
 
     /// Whether a response can be written at once: it is in memory, and the windows have room for it.
     fn can_answer(&self, stream: u32, pooled: &PooledRequest, body: &Body) -> bool {
-        let exchange = &pooled.request.flow.exchange;
+        let exchange = pooled.exchange();
         let room = self.shared.machine.room(stream) as u64;
-        respond::fits_in_memory(body)
+        fits_in_memory(body)
             && !engine::is_limited(exchange)
             && exchange.scope.policy.post_action.is_none()
             && !exchange.response.expects_trailers
             && body.length().is_some_and(|length| length <= room)
-            && self.shared.client.output.bytes().len() < OUTPUT_LIMIT
+            && self.shared.bytes.output.bytes().len() < OUTPUT_LIMIT
     }
 
-    fn answer(&mut self, stream: u32, mut pooled: Box<PooledRequest>, body: &Body) {
-        let flow = &mut pooled.request.flow;
+    fn answer(&mut self, stream: u32, mut pooled: Box<PooledRequest>, body: &Body, code: Code) {
+        let flow = pooled.flow();
         let pieces = body.pieces().filter(|_| has_body(&flow.exchange)).unwrap_or_default();
         let mut contents = pieces.iter().filter_map(|piece| match piece {
             Piece::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
@@ -443,16 +446,16 @@ impl Multiplexed {
             self.shared.data(stream, bytes, next.is_none(), &mut flow.exchange);
         }
         flow.log();
-        self.shared.release(stream, pooled.message.code());
-        self.shared.client.end(pooled);
+        self.shared.release(stream, code);
+        exchange::end(&self.shared.client, pooled);
     }
 
     /// Makes a request a stream in progress.
     fn add(&mut self, opened: Opened, pooled: Box<PooledRequest>, progress: Progress) {
-        let Opened { stream, ends, handshake, head_size } = opened;
+        let Opened { stream, ends, handshake, head_size, code } = opened;
         let mut upload = Upload::default();
-        upload.is_whole = ends || pooled.message.refused.is_some();
-        let fields = &pooled.request.flow.exchange.request.head.fields;
+        upload.is_whole = ends || pooled.received.refused.is_some();
+        let fields = &pooled.exchange().request.head.fields;
         let told = || fields.get("priority").map(|_| Priority::read(fields.all("priority")));
         let transfer = Transfer {
             stream,
@@ -466,7 +469,8 @@ impl Multiplexed {
             awaits_window: false,
             handshake,
             is_tunnel: false,
-            expects_continue: pooled.message.framing.expect_continue && !ends,
+            expects_continue: pooled.received.framing.expect_continue && !ends,
+            code,
         };
         let origin = (self.woken.waker(stream), Rc::clone(&self.shared.client.serving));
         self.heads += head_size;
@@ -521,7 +525,7 @@ impl Multiplexed {
 
     /// Whether the client has to take something before streams go on.
     fn is_full(&self) -> bool {
-        self.stage == Stage::Open && self.shared.client.output.bytes().len() >= OUTPUT_LIMIT
+        self.stage == Stage::Open && self.shared.bytes.output.bytes().len() >= OUTPUT_LIMIT
     }
 
     /// Polls a stream, which may send so many bytes of content.
@@ -573,9 +577,10 @@ impl Multiplexed {
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         let mut has_written = false;
         self.shared.awaits_client = false;
-        while self.stage == Stage::Open && !self.shared.client.output.is_empty() {
-            let ClientConnection { stream, timer, input, output, .. } = &mut *self.shared.client;
-            let polled = input.release_if_pending(stream.poll_write(cx, output.bytes()));
+        while self.stage == Stage::Open && !self.shared.bytes.output.is_empty() {
+            let Shared { client: Client { timer, .. }, bytes, .. } = &mut self.shared;
+            let ByteStream { transport, input, output, .. } = bytes;
+            let polled = input.release_if_pending(transport.poll_write(cx, output.bytes()));
             match self.pace.limit(timer, cx, polled) {
                 Poll::Ready(Ok(Ok(count))) => {
                     self.pace.moved(count as u64, Some(timer));
@@ -586,8 +591,8 @@ impl Multiplexed {
                 Poll::Ready(Err(_)) => {
                     self.shared.log(Level::Info, "client timed out (110: Connection timed out)");
                     let error = std::io::ErrorKind::TimedOut.into();
-                    let client = &self.shared.client;
-                    client.reset_if_timed_out(&error, &client.default_policy().lingering);
+                    let Shared { client, bytes, .. } = &self.shared;
+                    bytes.reset_if_timed_out(&error, &client.default_policy().lingering);
                     self.lose(Stage::Lost);
                 }
                 Poll::Pending => {
@@ -596,15 +601,15 @@ impl Multiplexed {
                 }
             }
         }
-        self.shared.client.output.release();
+        self.shared.bytes.output.release();
         has_written
     }
 
     /// Tells the client why the connection ends.
     fn fail(&mut self, failure: Failure) {
         self.shared.log(Level::Info, failure.reason);
-        let Shared { client, machine, .. } = &mut self.shared;
-        client.output.append(|out| machine.fail(failure, out));
+        let Shared { bytes, machine, .. } = &mut self.shared;
+        bytes.output.append(|out| machine.fail(failure, out));
         self.lose(Stage::Failed);
     }
 
@@ -630,7 +635,7 @@ impl Multiplexed {
         if self.leave() {
             return Rest::Again;
         }
-        if !self.shared.client.output.is_empty() {
+        if !self.shared.bytes.output.is_empty() {
             return Rest::Waits;
         }
         if is_idle && self.shared.machine.has_ended() {
@@ -660,14 +665,14 @@ impl Multiplexed {
             return false;
         }
         let now = Time::now().instant;
-        let Shared { client, machine, .. } = &mut self.shared;
+        let Shared { bytes, machine, .. } = &mut self.shared;
         match self.leaves_at {
-            Some(until) if until <= now => client.output.append(|out| machine.end(out)),
+            Some(until) if until <= now => bytes.output.append(|out| machine.end(out)),
             Some(_) => return false,
             None if self.is_leaving() => {
                 self.leaves_at = Some(now + ON_ITS_WAY);
-                let Shared { client, machine, .. } = &mut self.shared;
-                client.output.append(|out| machine.announce_end(out));
+                let Shared { bytes, machine, .. } = &mut self.shared;
+                bytes.output.append(|out| machine.announce_end(out));
             }
             None => return false,
         }
@@ -677,7 +682,7 @@ impl Multiplexed {
     /// Ends requests that were answered before the client has sent all of them. The rest of a short one is on its way, and
     /// is waited for.
     fn discard(&mut self, cx: &mut Context<'_>) -> Option<Rest> {
-        let Shared { client, machine, .. } = &mut self.shared;
+        let Shared { client, bytes, machine, .. } = &mut self.shared;
         if !machine.has_released() {
             self.discards_at = None;
             return None;
@@ -685,7 +690,7 @@ impl Multiplexed {
         let now = Time::now().instant;
         let left = self.discards_at.get_or_insert(now + REST_ON_ITS_WAY).saturating_duration_since(now);
         if left.is_zero() {
-            client.output.append(|out| machine.discard_released(out));
+            bytes.output.append(|out| machine.discard_released(out));
             return Some(Rest::Again);
         }
         self.waits = None;
@@ -706,14 +711,14 @@ impl Multiplexed {
 
     /// Waits for the next request.
     fn wait(&mut self, cx: &mut Context<'_>) -> Rest {
-        let Shared { client, machine, .. } = &mut self.shared;
-        if client.closes_if_idle {
-            client.output.append(|out| machine.end(out));
+        let Shared { client, bytes, machine, .. } = &mut self.shared;
+        if client.idle.closes {
+            bytes.output.append(|out| machine.end(out));
             return Rest::Again;
         }
         let now = Time::now();
         let (since, limit) = *self.waits.get_or_insert_with(|| {
-            (client.waits, client.waits_since_ms) = (true, now.uptime_ms);
+            (client.idle.waits, client.idle.since_ms) = (true, now.uptime_ms);
             client.counted.activity.waits();
             let policy = client.default_policy();
             let is_first = client.info.requests.get() == 0 || machine.awaits_continuation();
@@ -726,7 +731,7 @@ impl Multiplexed {
         if !left.is_zero() && client.timer.poll(cx).is_pending() {
             return Rest::Waits;
         }
-        client.output.append(|out| machine.end(out));
+        bytes.output.append(|out| machine.end(out));
         Rest::Again
     }
 }
@@ -739,6 +744,8 @@ struct Opened {
     handshake: Option<Handshake>,
     /// How long the names and values of the head are, in bytes.
     head_size: usize,
+    /// The code to cancel the stream with, unless it ends in order.
+    code: Code,
 }
 
 /// What happens to a connection that has nothing to do.
@@ -747,21 +754,6 @@ enum Rest {
     Again,
     Waits,
     Ended(Ended),
-}
-
-fn rules(policy: &HeadPolicy) -> RequestRules {
-    RequestRules {
-        underscores: policy.underscores_in_headers,
-        ignore_invalid: policy.ignore_invalid_headers,
-        max_fields: policy.max_headers,
-    }
-}
-
-impl ClientConnection {
-    /// Whether clients of the server that is chosen so far may speak HTTP/2.
-    pub(super) fn speaks_http2(&self) -> bool {
-        self.hosts().protocols.has(site::Protocols::HTTP2) || self.default_policy().http2.is_enabled
-    }
 }
 
 /// A client reads no more than this at once; a larger buffer would be of no use.

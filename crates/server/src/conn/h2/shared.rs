@@ -1,16 +1,18 @@
-//! What the streams of a connection share: its machine, and its buffers.
+//! What the streams of a connection share: its client, its bytes, and its machine.
 
-use crate::conn::ClientConnection;
-use crate::conn::respond::response_fields;
+use crate::conn::byte_stream::ByteStream;
+use crate::conn::client::Client;
+use crate::conn::response::response_fields;
 use engine::Flow;
 use http::Status;
 use http2::{BlockWriter, Code, ResponseOptions, write_response};
-use journal::{About, Level};
+use journal::Level;
 use wire::Timer;
 
 /// What the streams of a connection share.
 pub(super) struct Shared {
-    pub(super) client: Box<ClientConnection>,
+    pub(super) client: Client,
+    pub(super) bytes: ByteStream,
     pub(super) machine: http2::Connection,
     /// Whether the client has to take what was written before more can be.
     pub(super) awaits_client: bool,
@@ -24,13 +26,13 @@ impl Shared {
     /// Lets the client send more content on a stream that holds none.
     pub(super) fn widen(&mut self, stream: u32, window: u32) {
         let machine = &mut self.machine;
-        self.client.output.append(|out| machine.widen(stream, 0, window, out));
+        self.bytes.output.append(|out| machine.widen(stream, 0, window, out));
     }
 
     /// Appends a head or trailers.
     pub(super) fn head(&mut self, stream: u32, ends: bool, write: impl FnOnce(&mut BlockWriter<'_>)) {
         let machine = &mut self.machine;
-        self.client.output.append(|out| machine.head(stream, ends, write, out));
+        self.bytes.output.append(|out| machine.head(stream, ends, write, out));
     }
 
     /// Appends the head of a response.
@@ -42,9 +44,9 @@ impl Shared {
         }
         let fields = response_fields(exchange);
         let options = ResponseOptions { date: fields.date.as_ref(), server: fields.server };
-        let before = self.client.output.bytes().len();
+        let before = self.bytes.output.bytes().len();
         self.head(stream, ends, |block| write_response(&exchange.response, &options, block));
-        let length = (self.client.output.bytes().len() - before) as u64;
+        let length = (self.bytes.output.bytes().len() - before) as u64;
         exchange.wire.head_sent = true;
         exchange.wire.head_bytes += length;
         exchange.wire.bytes += length;
@@ -53,15 +55,11 @@ impl Shared {
     /// Gives up a stream whose request is over.
     pub(super) fn release(&mut self, stream: u32, code: Code) {
         let machine = &mut self.machine;
-        self.client.output.append(|out| machine.release(stream, code, out));
+        self.bytes.output.append(|out| machine.release(stream, code, out));
     }
 
     /// Writes to the error log of the address.
     pub(super) fn log(&self, level: Level, message: &str) {
-        let (client, server) = (self.client.info.peer.address(), self.client.place().address.to_string());
-        let members = [("client", &*client), ("server", &*server)];
-        let about = About { connection: Some(self.client.info.serial), members: &members };
-        let text = format!("{message} while processing HTTP/2 connection");
-        self.client.default_policy().error_log.write_about(level, &text, &about);
+        self.client.log(level, &format!("{message} while processing HTTP/2 connection"));
     }
 }

@@ -1,8 +1,8 @@
 //! The start of a connection to an address with `ssl`: the handshake, and the server that it chooses.
 
-use super::{ClientConnection, Input};
+use super::Opening;
 use contract::{Connection, Exchange, Request, Tls};
-use journal::{About, Level};
+use journal::Level;
 use site::{Certificates, Encryption};
 use std::cell::Cell;
 use std::future::Future;
@@ -12,11 +12,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tls::{ClientHello, Negotiated, Offered, Rejection, ServerPolicy, Verdict};
-use wire::{Job, Opening, Transport};
+use wire::{Job, Transport};
 
 /// The start of an encrypted connection.
 #[derive(Default)]
-pub(crate) struct Start {
+pub(super) struct Start {
     /// The name that the client asked for.
     name: Option<Box<str>>,
     /// What else it offered.
@@ -34,80 +34,74 @@ struct Asking {
     check: Pin<Box<dyn Future<Output = Option<Verdict>>>>,
 }
 
-impl ClientConnection {
-    /// Opens the connection; gives what ends it where that does not succeed. The caller watches the timer while it waits.
-    pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
-        if self.start.as_ref().is_none_or(|start| start.failure.is_none()) {
+impl Opening {
+    /// Opens the connection; ready with whether that succeeded. The caller watches the timer while it waits.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.handshake.as_ref().is_none_or(|start| start.failure.is_none()) {
             match ready!(self.poll_start(cx)) {
                 Ok(()) => {
-                    self.start = None;
-                    self.set_timer();
-                    return Poll::Ready(None);
+                    self.handshake = None;
+                    self.client.timer.set(self.client.idle.patience);
+                    return Poll::Ready(true);
                 }
-                Err(error) => self.start.get_or_insert_default().failure = Some(error),
+                Err(error) => self.handshake.get_or_insert_default().failure = Some(error),
             }
         }
         // The client gets the reason before the connection ends.
-        if let Transport::Tls(tls) = &mut self.stream {
+        if let Transport::Tls(tls) = &mut self.bytes.transport {
             let _: io::Result<()> = ready!(tls.poll_flush(cx));
         }
-        if let Some(error) = self.start.take().and_then(|start| start.failure) {
+        if let Some(error) = self.handshake.take().and_then(|start| start.failure) {
             self.complain(&error);
         }
-        Poll::Ready(Some(Input::Over))
-    }
-
-    /// Tells that a client took too long to open the connection.
-    pub(super) fn complain_of_slowness(&self) {
-        const MESSAGE: &str = "client timed out (110: Connection timed out)";
-        if self.awaits_proxy_header {
-            self.log_proxy_header(Level::Info, MESSAGE);
-        } else if self.start.is_some() {
-            self.log_handshake(Level::Info, MESSAGE);
-        }
+        Poll::Ready(false)
     }
 
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
+        let Transport::Tls(tls) = &mut self.bytes.transport else { return Poll::Ready(Ok(())) };
         if tls.awaits_hello() {
-            if self.start.as_ref().is_none_or(|start| start.reading.is_none()) {
+            if self.handshake.as_ref().is_none_or(|start| start.reading.is_none()) {
                 match ready!(tls.poll_opening(cx))? {
-                    Opening::Hello(hello) => self.choose(hello)?,
-                    Opening::Clear => {
+                    wire::Opening::Hello(hello) => self.choose(hello)?,
+                    wire::Opening::Clear => {
                         // It gets the error over HTTP.
-                        (self.input, self.clear_by_mistake) = (tls.clear(), true);
+                        (self.bytes.input, self.bytes.clear_by_mistake) = (tls.clear(), true);
                         return Poll::Ready(Ok(()));
                     }
                 }
             }
-            if let Some(reading) = self.start.as_mut().and_then(|start| start.reading.as_mut()) {
+            if let Some(reading) = self.handshake.as_mut().and_then(|start| start.reading.as_mut()) {
                 let policy = ready!(Pin::new(reading).poll(cx))?;
                 self.accept(policy)?;
             }
         }
         let negotiated = ready!(self.poll_negotiated(cx))?;
-        let Start { name, offered, .. } = *self.start.take().unwrap_or_default();
-        // Nothing but this connection knows of it before the first request.
-        if let Some(info) = Rc::get_mut(&mut self.info) {
-            info.secure = true;
-            let early = Cell::new(self.stream.is_early());
-            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered, early }));
-        }
+        let Start { name, offered, .. } = self.handshake.take().unwrap_or_default();
+        let early = Cell::new(self.bytes.transport.is_early());
+        let info = self.client.connection_mut();
+        info.secure = true;
+        info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered, early }));
         Poll::Ready(Ok(()))
     }
 
     /// Ends the handshake, and has responders asked about the certificate of the client. Requests wait for that.
     fn poll_negotiated(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Negotiated>> {
-        if self.start.as_ref().is_none_or(|start| start.asking.is_none()) {
-            let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(Negotiated::default())) };
+        if self.handshake.as_ref().is_none_or(|start| start.asking.is_none()) {
+            let Transport::Tls(tls) = &mut self.bytes.transport else {
+                return Poll::Ready(Ok(Negotiated::default()));
+            };
             let mut negotiated = ready!(tls.poll_handshake(cx))?;
             let questions = std::mem::take(&mut negotiated.questions);
-            let check = self.hosts().status_check(self.named.as_ref()).filter(|_| !questions.is_empty());
+            let check = self
+                .client
+                .hosts()
+                .status_check(self.client.named.as_ref())
+                .filter(|_| !questions.is_empty());
             let Some(check) = check else { return Poll::Ready(Ok(negotiated)) };
             let asking = Asking { negotiated, check: check.check(questions) };
-            self.start.get_or_insert_default().asking = Some(asking);
+            self.handshake.get_or_insert_default().asking = Some(asking);
         }
-        let Some(asking) = self.start.as_mut().and_then(|start| start.asking.as_mut()) else {
+        let Some(asking) = self.handshake.as_mut().and_then(|start| start.asking.as_mut()) else {
             return Poll::Pending;
         };
         let fault = ready!(asking.check.as_mut().poll(cx));
@@ -121,15 +115,15 @@ impl ClientConnection {
     /// Chooses the virtual server, and goes on under its policy.
     fn choose(&mut self, hello: ClientHello) -> io::Result<()> {
         let name = hello.server_name.clone();
-        let named = name.as_deref().and_then(|name| self.hosts().find_name(name.as_bytes()));
-        self.named = named.map(Arc::clone);
-        if let Some(start) = &mut self.start {
+        let named = name.as_deref().and_then(|name| self.client.hosts().find_name(name.as_bytes()));
+        self.client.named = named.map(Arc::clone);
+        if let Some(start) = &mut self.handshake {
             start.name = name.map(String::into_boxed_str);
             start.offered = hello.offered.clone();
         }
-        let speaks_http2 = self.speaks_http2();
+        let speaks_http2 = self.client.speaks_http2();
         let offering = |policy: ServerPolicy| if speaks_http2 { policy.offering_http2() } else { policy };
-        let encryption = self.hosts().encryption(self.named.as_ref()).clone();
+        let encryption = self.client.hosts().encryption(self.client.named.as_ref()).clone();
         let special = match &encryption {
             Encryption::Accept(policy) | Encryption::Select(policy, _) => policy.for_handshake(&hello),
             Encryption::Reject | Encryption::None => None,
@@ -148,10 +142,10 @@ impl ClientConnection {
 
     /// Finds the certificates of the connection, if need be in files. That does not block the event loop.
     fn select(&mut self, policy: ServerPolicy, certificates: &Arc<Certificates>) -> io::Result<()> {
-        let server = self.named.as_ref().unwrap_or_else(|| self.default_server());
+        let server = self.client.named.as_ref().unwrap_or_else(|| self.client.default_server());
         let scope = Arc::clone(&server.scope);
-        let is_stream = self.hosts().is_stream();
-        let start = self.start.get_or_insert_default();
+        let is_stream = self.client.hosts().is_stream();
+        let start = self.handshake.get_or_insert_default();
         let tls = Tls {
             agreed: Negotiated::default(),
             server_name: start.name.clone(),
@@ -159,8 +153,8 @@ impl ClientConnection {
             early: Cell::default(),
         };
         // Variables see the connection, and a request of which nothing is known.
-        let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.info).clone() };
-        let site = &self.serving.site;
+        let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.client.info).clone() };
+        let site = &self.client.serving.site;
         let variables = Arc::clone(if is_stream { &site.stream_variables } else { &site.variables });
         let exchange = Exchange::new(Rc::new(connection), Request::new(), scope, variables);
         let selected = certificates.select(&exchange);
@@ -177,29 +171,22 @@ impl ClientConnection {
             self.log_handshake(Level::Error, &message);
             self.reject(Rejection::NoCertificate, "no certificate")
         })?;
-        match &mut self.stream {
+        match &mut self.bytes.transport {
             Transport::Tls(tls) => tls.accept(&policy),
             Transport::Plain(_) => Ok(()),
         }
     }
 
-    /// Takes note whether the handshake is over by now, when a request begins.
-    pub(super) fn note_early_data(&self) {
-        if let Some(tls) = self.info.tls.as_deref().filter(|tls| tls.early.get()) {
-            tls.early.set(self.stream.is_early());
-        }
-    }
-
     /// Turns the client away; gives the error that ends the connection.
     fn reject(&mut self, rejection: Rejection, reason: &str) -> io::Error {
-        if let Transport::Tls(tls) = &mut self.stream {
+        if let Transport::Tls(tls) = &mut self.bytes.transport {
             tls.reject(rejection);
         }
         io::Error::new(io::ErrorKind::InvalidData, reason)
     }
 
     fn complain(&self, error: &io::Error) {
-        let untouched = matches!(&self.stream, Transport::Tls(tls) if tls.is_untouched());
+        let untouched = matches!(&self.bytes.transport, Transport::Tls(tls) if tls.is_untouched());
         match error.kind() {
             io::ErrorKind::UnexpectedEof if untouched => {
                 self.log_handshake(Level::Info, "client closed connection");
@@ -214,11 +201,7 @@ impl ClientConnection {
         }
     }
 
-    fn log_handshake(&self, level: Level, message: &str) {
-        let (client, server) = (self.info.peer.address(), self.place().address.to_string());
-        let members = [("client", &*client), ("server", &*server)];
-        let about = About { connection: Some(self.info.serial), members: &members };
-        let text = format!("{message} while SSL handshaking");
-        self.default_policy().error_log.write_about(level, &text, &about);
+    pub(super) fn log_handshake(&self, level: Level, message: &str) {
+        self.client.log(level, &format!("{message} while SSL handshaking"));
     }
 }

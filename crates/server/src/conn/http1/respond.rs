@@ -1,14 +1,11 @@
 //! From a finished exchange to the bytes of a response that is in memory.
 
-use contract::{Body, Exchange, Piece};
+use crate::conn::response::{ResponseFields, response_fields};
+use contract::{Body, Piece};
 use engine::Flow;
 use h1::{Connection, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
-use http::{HTTP_DATE_LENGTH, Status};
-use journal::clock::{self, Time};
+use http::Status;
 use wire::Buffer;
-
-/// A body up to this many bytes is copied after its head, so that both leave in one write.
-const COPY_LIMIT: u64 = 64 * 1024;
 
 /// How a response goes out.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +32,6 @@ impl Answer {
     }
 }
 
-/// Whether a body can be copied after its head.
-pub(crate) fn fits_in_memory(body: &Body) -> bool {
-    let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
-    body.pieces().is_some_and(|pieces| pieces.iter().all(in_memory))
-        && body.length().is_some_and(|length| length <= COPY_LIMIT)
-}
-
 /// Appends a whole response.
 pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: &Body) {
     append_head(output, flow, answer);
@@ -58,34 +48,6 @@ pub(crate) fn append_content(output: &mut Buffer, flow: &mut Flow, answer: &Answ
     }
     flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
     append_end(output, flow, answer);
-}
-
-/// What a head says beyond the response.
-pub(crate) struct ResponseFields {
-    pub(crate) date: Option<[u8; HTTP_DATE_LENGTH]>,
-    pub(crate) server: Option<&'static str>,
-}
-
-/// Removes from a response what is not sent, and finds what the server says besides.
-pub(crate) fn response_fields(exchange: &mut Exchange) -> ResponseFields {
-    // What is not sent is taken away here, and not where the head is written, so that a log shows what was sent.
-    let response = &mut exchange.response;
-    if !response.status.is_dated() {
-        response.last_modified = None;
-    }
-    // What another server, in its own words, says of a content that is not there is passed on.
-    if response.status == Status::NO_CONTENT && response.reason().is_none() {
-        (response.content_type, response.content_length) = (None, None);
-    }
-    let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
-    let server = match exchange.scope.policy.server_tokens {
-        true => with_version,
-        false => "Fulmar",
-    };
-    ResponseFields {
-        date: (!response.omits_date).then(|| clock::http_date(Time::now())),
-        server: (!response.omits_server).then_some(server),
-    }
 }
 
 /// Appends the head of a response.
