@@ -5,6 +5,7 @@ mod architecture;
 mod circles;
 mod dependencies;
 mod features;
+mod fields;
 mod files;
 mod floors;
 mod inheritance;
@@ -18,6 +19,7 @@ mod spdx;
 mod test_layout;
 mod thread_locals;
 mod unsafe_code;
+mod walls;
 mod words;
 
 use std::fmt;
@@ -34,10 +36,12 @@ const RULES: &[(&str, Check)] = &[
     ("levels", levels::check),
     ("floors", floors::check),
     ("circle", circles::check),
+    ("wall", walls::check),
     ("protocol", protocol::check),
     ("unsafe", unsafe_code::check),
     ("feature", features::check),
     ("limit", limits::check),
+    ("fields", fields::check),
     ("size", sizes::check),
     ("policy", policy::check),
     ("inheritance", inheritance::check),
