@@ -1,11 +1,12 @@
 //! What bytes travel over, for clients and for other servers alike: a stream in clear or encrypted ([`Transport`]), the
-//! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`]), their limits
+//! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`], [`PreciseTimer`]), their limits
 //! ([`Throttle`]), files for what is too long for memory ([`Spool`]), and jobs off the event loop ([`Job`]).
 #![forbid(unsafe_code)]
 
 mod buffer;
 mod job;
 pub mod memory;
+mod precise;
 mod reading;
 mod spool;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod vacancies;
 
 pub use buffer::{Buffer, with_room};
 pub use job::Job;
+pub use precise::PreciseTimer;
 pub use reading::{Ready, read_ready};
 pub use spool::{FileName, Spool};
 pub use throttle::{Throttle, Trickle};

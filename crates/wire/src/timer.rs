@@ -1,6 +1,7 @@
 //! Coarse timers, one wheel a thread. Setting one is a store; it costs nothing more until it is due. The wheel turns only
 //! when there is something to see: a thread whose connections are idle is, too.
 
+use crate::precise::Queue;
 use crate::vacancies::Vacancies;
 use journal::clock::Time;
 use std::cell::RefCell;
@@ -25,6 +26,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Timers {
     wheel: RefCell<Wheel>,
+    /// Those that cannot wait for a tick.
+    pub(crate) precise: Queue,
 }
 
 #[derive(Debug)]
@@ -85,7 +88,7 @@ impl Timers {
             queued: 0,
             ticker: None,
         };
-        Rc::new(Timers { wheel: RefCell::new(wheel) })
+        Rc::new(Timers { wheel: RefCell::new(wheel), precise: Queue::default() })
     }
 
     /// Makes these the timers of the calling thread ([`Timer::here`]).
@@ -93,8 +96,12 @@ impl Timers {
         CURRENT.set(Rc::downgrade(self));
     }
 
-    /// Turns the wheel; runs next to the connections for as long as the thread serves.
+    /// Wakes tasks when their timers are due; runs next to the connections for as long as the thread serves.
     pub async fn run(&self) {
+        tokio::join!(self.turn_wheel(), self.precise.run());
+    }
+
+    async fn turn_wheel(&self) {
         loop {
             let (next, delay) = poll_fn(|cx| self.wheel.borrow_mut().poll_queued(cx)).await;
             let mut sleep = pin!(tokio::time::sleep(delay));
@@ -113,6 +120,7 @@ impl Timers {
         let wakers: Vec<_> =
             self.wheel.borrow_mut().entries.iter_mut().filter_map(|entry| entry.waker.take()).collect();
         wakers.into_iter().for_each(Waker::wake);
+        self.precise.wake_all();
     }
 }
 
