@@ -8,7 +8,7 @@ use conf::{Diagnostic, Memory};
 use contract::{Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
 use net::bind::bind;
 use net::channel::{Command, channel};
-use net::{BoundSocket, ListenOptions, SocketAddress};
+use net::{BoundSocket, Endpoint, ListenOptions, SocketAddress};
 use server::{Settings, Worker, run};
 use site::{Options, Site, load};
 use std::io::Read;
@@ -112,7 +112,7 @@ fn an_answer_that_is_passed_on_needs_few() {
         )
     });
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text = format!(
         "error_log stderr; http {{ access_log off; keepalive_requests 100000; \
@@ -132,7 +132,7 @@ fn a_connection_that_waits_for_an_upstream_holds_little() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     upstream.set_nonblocking(true).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text = format!(
         "error_log stderr crit; http {{ access_log off; server {{ listen {address}; location /wait {{ \
@@ -177,7 +177,7 @@ fn a_stream_that_waits_for_its_client_holds_little() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.txt"), "x".repeat(100_000)).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text = format!(
         "error_log stderr crit; http {{ access_log off; server {{ listen {address}; http2 on; root {}; \
@@ -209,7 +209,7 @@ fn a_stream_that_waits_for_its_client_holds_little() {
 fn needs_none(directory: &Path, logs: &str, request: &str) {
     std::fs::write(directory.join("a.txt"), "x".repeat(1024)).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text = format!(
         "error_log stderr; http {{ {logs} open_file_cache max=10; open_file_cache_valid 1h; \

@@ -4,7 +4,7 @@ use conf::{Diagnostic, Memory};
 use contract::{Identity, Kept, Loading, Module, Origin, ScopeBuilder, Service, Threads, View};
 use net::bind::bind;
 use net::channel::{Command, Incoming, Parcel, Report, SupervisorEnd, channel};
-use net::{ListenOptions, SocketAddress, Stream};
+use net::{Endpoint, ListenOptions, SocketAddress, Stream};
 use server::{Settings, Successor, Worker, run};
 use site::{Options, Site, load};
 use std::future::{Future, poll_fn};
@@ -166,7 +166,7 @@ fn services_live_as_long_as_their_site() {
     let peer = Peer::start(|_| raw("HTTP/1.1 200 OK\r\n\r\n", After::Close));
     PEER.set(SocketAddress::Inet(peer.address())).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 2).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 2).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text = address.to_string();
     let first = Arc::new(site(&text, true, Kept::default()));

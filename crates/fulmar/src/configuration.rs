@@ -256,7 +256,7 @@ impl Configuration {
     /// The addresses to listen on, in the site's order.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
         let want = |listen: &site::Listen| Wanted {
-            address: listen.address.clone(),
+            endpoint: listen.endpoint.clone(),
             options: listen.options.clone(),
             count: self.process.threads,
         };
@@ -489,7 +489,7 @@ mod tests {
         let configuration = read(text).map_err(|refusal| refusal.error).unwrap();
         assert_eq!(configuration.error_log.as_deref(), Some(Path::new("/p/e.log")));
         let wanted = configuration.wanted();
-        let shown: Vec<_> = wanted.iter().map(|want| (want.address.to_string(), want.count)).collect();
+        let shown: Vec<_> = wanted.iter().map(|want| (want.endpoint.to_string(), want.count)).collect();
         assert_eq!(shown, [("0.0.0.0:8081".to_owned(), 3), ("[::1]:8082".to_owned(), 3)]);
         assert_eq!(configuration.identity.is_some(), is_superuser());
         let stderr = read("events {}").map_err(|refusal| refusal.error).unwrap();

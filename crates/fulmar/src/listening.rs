@@ -11,7 +11,7 @@ use conf::Memory;
 use contract::{Exchange, Module, Variable};
 use journal::ErrorLog;
 use journal::readable;
-use net::{ListenOptions, SocketAddress};
+use net::{Endpoint, ListenOptions, SocketAddress};
 use tls::SelfSigned;
 
 use crate::configuration::Reader;
@@ -281,7 +281,7 @@ fn socket_address(
 /// A clear word about a port that cannot be had, before anything else starts.
 fn check_port(address: SocketAddr) -> Result<(), String> {
     let port = address.port();
-    match net::bind(&SocketAddress::Inet(address), &ListenOptions::default(), 1) {
+    match net::bind(&Endpoint::stream(SocketAddress::Inet(address)), &ListenOptions::default(), 1) {
         Ok(_) => Ok(()),
         Err(error) if error.is_in_use() => {
             let next = port.checked_add(1).unwrap_or(PORT);

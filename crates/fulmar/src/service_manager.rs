@@ -3,7 +3,7 @@
 //! Listening sockets are handed over for safekeeping, so that clients wait in their queues while a supervisor that
 //! died or restarted comes back. None of this can make a server fail: a message that does not arrive is lost.
 
-use net::SocketAddress;
+use net::Endpoint;
 use net::inherited::KEPT;
 use net::notify::{Notifier, monotonic_us};
 use net::process::Pid;
@@ -33,8 +33,8 @@ pub(crate) struct ServiceManager {
     unheard: bool,
     /// Why the last reload came to nothing.
     refusal: Option<String>,
-    /// The addresses whose sockets it keeps, and how many of each.
-    kept: Vec<(SocketAddress, usize)>,
+    /// The endpoints whose sockets it keeps, and how many of each.
+    kept: Vec<(Endpoint, usize)>,
 }
 
 impl ServiceManager {
@@ -113,8 +113,8 @@ impl ServiceManager {
         // Their paths are removed, so that no client could reach the kept sockets.
         self.kept
             .iter()
-            .filter(|(address, _)| address.is_unix())
-            .for_each(|(address, _)| self.forget(address));
+            .filter(|(endpoint, _)| endpoint.address.is_unix())
+            .for_each(|(endpoint, _)| self.forget(endpoint));
         self.tell(&["STOPPING=1", "STATUS=answering the last requests"]);
     }
 
@@ -122,20 +122,20 @@ impl ServiceManager {
     fn keep(&mut self, sockets: &Sockets) {
         let Some(notifier) = &self.notifier else { return };
         let wanted = counted(sockets);
-        for ((address, descriptors), want) in sockets.own().iter().zip(&wanted) {
+        for ((endpoint, descriptors), want) in sockets.own().iter().zip(&wanted) {
             if !self.kept.contains(want) {
-                drop(notifier.store(&name(address), descriptors));
+                drop(notifier.store(&name(endpoint), descriptors));
             }
         }
-        let is_wanted = |address: &SocketAddress| wanted.iter().any(|(known, _)| known == address);
+        let is_wanted = |endpoint: &Endpoint| wanted.iter().any(|(known, _)| known == endpoint);
         self.kept.iter().filter(|(kept, _)| !is_wanted(kept)).for_each(|(gone, _)| self.forget(gone));
         self.kept = wanted;
     }
 
-    /// Drops the sockets of an address that is no longer in the configuration.
-    fn forget(&self, address: &SocketAddress) {
+    /// Drops the sockets of an endpoint that is no longer in the configuration.
+    fn forget(&self, endpoint: &Endpoint) {
         if let Some(notifier) = &self.notifier {
-            drop(notifier.remove(&name(address)));
+            drop(notifier.remove(&name(endpoint)));
         }
     }
 
@@ -164,28 +164,32 @@ impl Supervisor {
     }
 }
 
-/// The addresses of a server's own sockets, and how many there are of each.
-fn counted(sockets: &Sockets) -> Vec<(SocketAddress, usize)> {
-    sockets.own().into_iter().map(|(address, all)| (address.clone(), all.len())).collect()
+/// The endpoints of a server's own sockets, and how many there are of each.
+fn counted(sockets: &Sockets) -> Vec<(Endpoint, usize)> {
+    sockets.own().into_iter().map(|(endpoint, all)| (endpoint.clone(), all.len())).collect()
 }
 
-/// The name of the sockets of an address: visible ASCII without colons, cut to what is allowed.
-fn name(address: &SocketAddress) -> String {
+/// The name of the sockets of an endpoint: visible ASCII without colons, cut to what is allowed.
+fn name(endpoint: &Endpoint) -> String {
     let allowed = |c: char| if c.is_ascii_graphic() && c != ':' { c } else { '_' };
-    let address = address.to_string();
-    KEPT.chars().chain(address.chars().map(allowed)).take(NAME_MAX).collect()
+    let text = endpoint.to_string();
+    KEPT.chars().chain(text.chars().map(allowed)).take(NAME_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use net::SocketAddress;
+
     use super::*;
 
     #[test]
     fn names_are_what_is_allowed() {
-        let inet = |text: &str| SocketAddress::Inet(text.parse().unwrap());
+        let inet = |text: &str| Endpoint::stream(SocketAddress::Inet(text.parse().unwrap()));
         assert_eq!(name(&inet("0.0.0.0:80")), "fulmar-0.0.0.0_80");
         assert_eq!(name(&inet("[::]:80")), "fulmar-[__]_80");
-        let path = SocketAddress::Unix("/run/ä b".into());
+        let datagrams = Endpoint { transport: net::SocketType::Datagram, ..inet("0.0.0.0:80") };
+        assert_eq!(name(&datagrams), "fulmar-0.0.0.0_80_(udp)");
+        let path = Endpoint::stream(SocketAddress::Unix("/run/ä b".into()));
         assert_eq!(name(&path), "fulmar-unix_/run/__b");
     }
 }

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use net::bind::{self, Notice, Patience, Wanted};
-use net::{BindError, BoundSocket, ListenOptions, SocketAddress};
+use net::{BindError, BoundSocket, Endpoint, ListenOptions};
 
-/// The sockets of one configuration, a group for each address that it listens on, in its order.
+/// The sockets of one configuration, a group for each endpoint that it listens on, in its order.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     groups: Vec<Group>,
@@ -14,7 +14,7 @@ pub(crate) struct Sockets {
 
 #[derive(Debug)]
 struct Group {
-    address: SocketAddress,
+    endpoint: Endpoint,
     /// What the sockets were opened with; unknown for those that the program before this one opened.
     options: Option<ListenOptions>,
     sockets: Vec<BoundSocket>,
@@ -31,10 +31,10 @@ impl Sockets {
     pub(crate) fn inherited(sockets: Vec<BoundSocket>) -> Sockets {
         let mut groups: Vec<Group> = Vec::new();
         for socket in sockets {
-            match groups.iter_mut().find(|group| group.address == *socket.address()) {
+            match groups.iter_mut().find(|group| group.endpoint == *socket.endpoint()) {
                 Some(group) => group.sockets.push(socket),
                 None => groups.push(Group {
-                    address: socket.address().clone(),
+                    endpoint: socket.endpoint().clone(),
                     options: None,
                     sockets: vec![socket],
                 }),
@@ -57,7 +57,7 @@ impl Sockets {
         mut notice: impl FnMut(Notice<'_>),
     ) -> Result<Sockets, BindError> {
         // What may fail comes first: sockets that serve already are changed when nothing else is left to do.
-        let is_missing = |want: &&Wanted| self.groups.iter().all(|group| group.address != want.address);
+        let is_missing = |want: &&Wanted| self.groups.iter().all(|group| group.endpoint != want.endpoint);
         let missing: Vec<Wanted> = wanted.iter().filter(is_missing).cloned().collect();
         let opened = bind::bind_all(&missing, patience, &mut notice)?;
         let mut opened = opened.into_iter();
@@ -65,7 +65,7 @@ impl Sockets {
             Some(kept) => Ok(kept),
             None => {
                 let sockets = opened.next().unwrap_or_default();
-                Ok(Group { address: want.address.clone(), options: Some(want.options.clone()), sockets })
+                Ok(Group { endpoint: want.endpoint.clone(), options: Some(want.options.clone()), sockets })
             }
         };
         let groups: Result<Vec<Group>, BindError> = wanted.iter().map(group).collect();
@@ -87,16 +87,16 @@ impl Sockets {
     }
 
     /// The addresses of sockets from the service manager that no `listen` names.
-    pub(crate) fn superfluous(&self, wanted: &[Wanted]) -> Vec<&SocketAddress> {
-        let is_wanted = |group: &&Group| wanted.iter().any(|want| want.address == group.address);
+    pub(crate) fn superfluous(&self, wanted: &[Wanted]) -> Vec<&Endpoint> {
+        let is_wanted = |group: &&Group| wanted.iter().any(|want| want.endpoint == group.endpoint);
         let superfluous = self.groups.iter().filter(|group| group.is_lent() && !is_wanted(group));
-        superfluous.map(|group| &group.address).collect()
+        superfluous.map(|group| &group.endpoint).collect()
     }
 
     /// The sockets of each address that are this server's own.
-    pub(crate) fn own(&self) -> Vec<(&SocketAddress, Vec<BorrowedFd<'_>>)> {
+    pub(crate) fn own(&self) -> Vec<(&Endpoint, Vec<BorrowedFd<'_>>)> {
         let own = self.groups.iter().filter(|group| !group.is_lent());
-        own.map(|group| (&group.address, group.sockets.iter().map(AsFd::as_fd).collect())).collect()
+        own.map(|group| (&group.endpoint, group.sockets.iter().map(AsFd::as_fd).collect())).collect()
     }
 
     /// Further descriptors of all sockets, a list for each address.
@@ -113,7 +113,7 @@ impl Sockets {
     /// # Errors
     /// No descriptors are left.
     pub(crate) fn added_to(&self, before: &Sockets) -> io::Result<Vec<(usize, BoundSocket)>> {
-        let is_added = |group: &Group| before.groups.iter().all(|other| other.address != group.address);
+        let is_added = |group: &Group| before.groups.iter().all(|other| other.endpoint != group.endpoint);
         let added = self.groups.iter().enumerate().filter(|(_, group)| is_added(group));
         added
             .flat_map(|(place, group)| {
@@ -124,18 +124,18 @@ impl Sockets {
 
     /// Removes the paths of Unix domain sockets that `kept` does not have.
     pub(crate) fn remove_paths(&self, kept: &Sockets) {
-        let is_kept = |group: &&Group| kept.groups.iter().any(|other| other.address == group.address);
+        let is_kept = |group: &&Group| kept.groups.iter().any(|other| other.endpoint == group.endpoint);
         let gone = self.groups.iter().filter(|group| !is_kept(group));
         gone.flat_map(|group| &group.sockets).for_each(bind::remove_path);
     }
 
     fn keep(&self, want: &Wanted) -> Result<Option<Group>, BindError> {
-        let Some(group) = self.groups.iter().find(|group| group.address == want.address) else {
+        let Some(group) = self.groups.iter().find(|group| group.endpoint == want.endpoint) else {
             return Ok(None);
         };
         let failed = |call| {
-            let address = want.address.clone();
-            move |source| BindError::Call { call, address, source }
+            let endpoint = want.endpoint.clone();
+            move |source| BindError::Call { call, endpoint, source }
         };
         let mut sockets: Vec<BoundSocket> = group
             .sockets
@@ -151,7 +151,7 @@ impl Sockets {
         let additional = want.count.saturating_sub(sockets.len());
         let joined = bind::grow(&sockets, &want.options, additional)?;
         sockets.extend(joined);
-        Ok(Some(Group { address: want.address.clone(), options: Some(want.options.clone()), sockets }))
+        Ok(Some(Group { endpoint: want.endpoint.clone(), options: Some(want.options.clone()), sockets }))
     }
 }
 
@@ -159,12 +159,14 @@ impl Sockets {
 mod tests {
     use std::time::Duration;
 
+    use net::SocketAddress;
+
     use super::*;
 
     const ONCE: Patience = Patience { tries: 1, pause: Duration::ZERO };
 
     fn want(address: SocketAddress, count: usize) -> Wanted {
-        Wanted { address, options: ListenOptions::default(), count }
+        Wanted { endpoint: Endpoint::stream(address), options: ListenOptions::default(), count }
     }
 
     fn free_port() -> SocketAddress {
@@ -226,7 +228,7 @@ mod tests {
         assert!(sockets.superfluous(&[]).is_empty(), "nobody lent it");
         let own: Vec<_> =
             sockets.own().into_iter().map(|(address, all)| (address.clone(), all.len())).collect();
-        assert_eq!(own, [(one, 2), (two, 1)]);
+        assert_eq!(own, [(Endpoint::stream(one), 2), (Endpoint::stream(two), 1)]);
     }
 
     #[test]
@@ -240,5 +242,24 @@ mod tests {
         assert!(!path("a").exists() && path("b").exists());
         new.remove_paths(&Sockets::default());
         assert!(!path("b").exists());
+    }
+
+    #[test]
+    fn streams_and_datagrams_of_one_port_are_two_groups() {
+        let address = free_port();
+        let datagrams = Endpoint::datagram(address.clone());
+        let of_datagrams =
+            |count| Wanted { endpoint: datagrams.clone(), options: ListenOptions::default(), count };
+        let first = prepare(&Sockets::default(), &[want(address.clone(), 1), of_datagrams(2)]).unwrap();
+        assert_eq!(lengths(&first), [1, 2]);
+        let second = prepare(&first, &[of_datagrams(2)]).unwrap();
+        assert_eq!(lengths(&second), [2], "they keep their sockets");
+        assert!(second.added_to(&first).unwrap().is_empty());
+        let own: Vec<Endpoint> = second.own().into_iter().map(|(endpoint, _)| endpoint.clone()).collect();
+        assert_eq!(own, std::slice::from_ref(&datagrams));
+        let inherited = Sockets::inherited(first.duplicates().unwrap().into_iter().flatten().collect());
+        assert_eq!(lengths(&inherited), [1, 2]);
+        drop((first, inherited));
+        assert!(prepare(&Sockets::default(), &[want(address, 1)]).is_ok(), "only the datagrams are left");
     }
 }

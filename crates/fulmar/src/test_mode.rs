@@ -73,7 +73,7 @@ fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
     let mut problems = configuration.check_files();
     if !problems.iter().any(Diagnostic::is_error) {
         let mut listens = configuration.site.listens.iter();
-        let error = listens.find_map(|listen| net::bind::check(&listen.address, &listen.options).err());
+        let error = listens.find_map(|listen| net::bind::check(&listen.endpoint, &listen.options).err());
         problems.extend(error.map(|error| Diagnostic::emerg(error.to_string())));
     }
     problems

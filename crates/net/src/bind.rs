@@ -11,18 +11,19 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::address::SocketAddress;
 use crate::append;
 use crate::bound::{BoundSocket, ListenOptions, prepare};
+use crate::endpoint::{Endpoint, SocketType};
 use crate::errno::system_message;
 
 /// An address could not be listened on. The text is what logs say, without level and position.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// A system call failed: `bind() to 0.0.0.0:80 failed (98: Address already in use)`.
-    #[error("{call} {address} failed ({})", system_message(source))]
+    #[error("{call} {endpoint} failed ({})", system_message(source))]
     Call {
         /// The call, with the preposition that precedes the address: `bind() to`.
         call: &'static str,
-        /// The address that was asked for.
-        address: SocketAddress,
+        /// What was asked for.
+        endpoint: Endpoint,
         /// The reason.
         source: io::Error,
     },
@@ -45,7 +46,7 @@ impl BindError {
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Where to listen.
-    pub address: SocketAddress,
+    pub endpoint: Endpoint,
     /// How to listen.
     pub options: ListenOptions,
     /// Sockets to share the port among; Unix domain sockets are always one.
@@ -77,31 +78,31 @@ pub enum Notice<'a> {
     Retrying(Duration),
 }
 
-/// Opens `count` listening sockets that share one address.
+/// Opens `count` listening sockets that share one endpoint.
 ///
 /// The first is bound without SO_REUSEPORT, so that a port which another process listens on, be it another
 /// Fulmar, is an error and no silent sharing; the others join it. A Unix domain address has one socket,
 /// with mode 0666; a path that exists is in use, unless it is that of a socket whose process is gone.
 pub fn bind(
-    address: &SocketAddress,
+    endpoint: &Endpoint,
     options: &ListenOptions,
     count: usize,
 ) -> Result<Vec<BoundSocket>, BindError> {
-    let first = open(address, options, false).or_else(|error| match address {
+    let first = open(endpoint, options, false).or_else(|error| match &endpoint.address {
         SocketAddress::Unix(path) if error.is_in_use() && is_abandoned(path) => {
             // The next try reports what cannot be removed.
             drop(fs::remove_file(path));
-            open(address, options, false)
+            open(endpoint, options, false)
         }
         _ => Err(error),
     })?;
-    let shared = !address.is_unix() && (count > 1 || options.reuseport);
+    let shared = !endpoint.address.is_unix() && (count > 1 || options.reuseport);
     if !shared {
         return Ok(vec![first]);
     }
     // Only after listen(): between a bind() and a listen() of two sockets that both had the flag, both would
     // succeed.
-    first.set_reuseport().map_err(failure("setsockopt(SO_REUSEPORT)", address))?;
+    first.set_reuseport().map_err(failure("setsockopt(SO_REUSEPORT)", endpoint))?;
     let mut sockets = vec![first];
     let joined = grow(&sockets, options, count.saturating_sub(1))?;
     sockets.extend(joined);
@@ -119,15 +120,15 @@ pub fn grow(
     additional: usize,
 ) -> Result<Vec<BoundSocket>, BindError> {
     let can_grow = |socket: &&BoundSocket| !socket.address().is_unix() && !socket.is_lent();
-    let Some(address) = existing.first().filter(can_grow).map(BoundSocket::address) else {
+    let Some(endpoint) = existing.first().filter(can_grow).map(BoundSocket::endpoint) else {
         return Ok(Vec::new());
     };
     if additional > 0 {
         for socket in existing {
-            socket.set_reuseport().map_err(failure("setsockopt(SO_REUSEPORT)", address))?;
+            socket.set_reuseport().map_err(failure("setsockopt(SO_REUSEPORT)", endpoint))?;
         }
     }
-    (0..additional).map(|_| open(address, options, true)).collect()
+    (0..additional).map(|_| open(endpoint, options, true)).collect()
 }
 
 /// Opens the sockets of all addresses, with patience for those in use: a list for each of `wanted`.
@@ -145,11 +146,11 @@ pub fn bind_all(
             notice(Notice::Retrying(patience.pause));
             pause(patience.pause);
         }
-        for (sockets, Wanted { address, options, count }) in opened.iter_mut().zip(wanted) {
+        for (sockets, Wanted { endpoint, options, count }) in opened.iter_mut().zip(wanted) {
             if !sockets.is_empty() {
                 continue;
             }
-            match bind(address, options, *count) {
+            match bind(endpoint, options, *count) {
                 Ok(bound) => *sockets = bound,
                 Err(error) => {
                     notice(Notice::Failed(&error));
@@ -171,16 +172,16 @@ pub fn bind_all(
 /// Tests whether an address can be bound. No socket listens, and no path of a Unix domain socket is created.
 ///
 /// An address in use is fine: the running server may use it.
-pub fn check(address: &SocketAddress, options: &ListenOptions) -> Result<(), BindError> {
-    if let SocketAddress::Unix(path) = address {
-        address.to_kernel().map_err(failure("address", address))?;
+pub fn check(endpoint: &Endpoint, options: &ListenOptions) -> Result<(), BindError> {
+    if let SocketAddress::Unix(path) = &endpoint.address {
+        endpoint.address.to_kernel().map_err(failure("address", endpoint))?;
         return match fs::symlink_metadata(path) {
             Ok(_) => Ok(()),
-            Err(_) => append::check_creation(path).map_err(failure("bind() to", address)),
+            Err(_) => append::check_creation(path).map_err(failure("bind() to", endpoint)),
         };
     }
-    match bound(address, options, false) {
-        Ok(socket) => prepare(&socket, address, options).map_err(failure("listen() to", address)),
+    match bound(endpoint, options, false) {
+        Ok(socket) => prepare(&socket, endpoint, options).map_err(failure("listen() to", endpoint)),
         Err(error) if error.is_in_use() => Ok(()),
         Err(error) => Err(error),
     }
@@ -199,32 +200,37 @@ pub fn remove_path(socket: &BoundSocket) {
     }
 }
 
-fn open(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Result<BoundSocket, BindError> {
-    let socket = bound(address, options, reuseport)?;
-    let socket = BoundSocket::new(socket).map_err(failure("getsockname()", address))?;
+fn open(endpoint: &Endpoint, options: &ListenOptions, reuseport: bool) -> Result<BoundSocket, BindError> {
+    let socket = bound(endpoint, options, reuseport)?;
+    let socket = BoundSocket::new(socket).map_err(failure("getsockname()", endpoint))?;
     // From here on the path of a Unix domain socket is ours to remove.
-    allow_everybody(address)
-        .map_err(failure("chmod()", address))
-        .and_then(|()| socket.configure(options).map_err(failure("listen() to", address)))
+    allow_everybody(&endpoint.address)
+        .map_err(failure("chmod()", endpoint))
+        .and_then(|()| socket.configure(options).map_err(failure("listen() to", endpoint)))
         .inspect_err(|_| remove_path(&socket))?;
     Ok(socket)
 }
 
 /// A socket that is bound to an address, and does not listen yet.
-fn bound(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Result<Socket, BindError> {
-    let kernel_address = address.to_kernel().map_err(failure("address", address))?;
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let protocol = (options.multipath && !address.is_unix()).then_some(Protocol::MPTCP);
+fn bound(endpoint: &Endpoint, options: &ListenOptions, reuseport: bool) -> Result<Socket, BindError> {
+    let kernel_address = endpoint.address.to_kernel().map_err(failure("address", endpoint))?;
+    let kind = endpoint.transport.to_kernel().nonblocking().cloexec();
+    let is_stream = endpoint.transport == SocketType::Stream;
+    let is_multipath = options.multipath && is_stream && !endpoint.address.is_unix();
+    let protocol = is_multipath.then_some(Protocol::MPTCP);
     let socket =
-        Socket::new_raw(kernel_address.domain(), kind, protocol).map_err(failure("socket()", address))?;
-    socket.set_reuse_address(true).map_err(failure("setsockopt(SO_REUSEADDR)", address))?;
+        Socket::new_raw(kernel_address.domain(), kind, protocol).map_err(failure("socket()", endpoint))?;
+    // With SO_REUSEADDR on UDP a second process could take the port, and its datagrams, in silence.
+    if is_stream {
+        socket.set_reuse_address(true).map_err(failure("setsockopt(SO_REUSEADDR)", endpoint))?;
+    }
     if reuseport {
-        socket.set_reuse_port(true).map_err(failure("setsockopt(SO_REUSEPORT)", address))?;
+        socket.set_reuse_port(true).map_err(failure("setsockopt(SO_REUSEPORT)", endpoint))?;
     }
     if kernel_address.domain() == Domain::IPV6 {
-        socket.set_only_v6(options.ipv6only).map_err(failure("setsockopt(IPV6_V6ONLY)", address))?;
+        socket.set_only_v6(options.ipv6only).map_err(failure("setsockopt(IPV6_V6ONLY)", endpoint))?;
     }
-    socket.bind(&kernel_address).map_err(failure("bind() to", address))?;
+    socket.bind(&kernel_address).map_err(failure("bind() to", endpoint))?;
     Ok(socket)
 }
 
@@ -254,8 +260,8 @@ fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-fn failure<'a>(call: &'static str, address: &'a SocketAddress) -> impl Fn(io::Error) -> BindError + 'a {
-    move |source| BindError::Call { call, address: address.clone(), source }
+fn failure<'a>(call: &'static str, endpoint: &'a Endpoint) -> impl Fn(io::Error) -> BindError + 'a {
+    move |source| BindError::Call { call, endpoint: endpoint.clone(), source }
 }
 
 #[cfg(test)]
@@ -266,11 +272,16 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use socket2::SockRef;
 
     const ONCE: Patience = Patience { tries: 1, pause: Duration::ZERO };
 
     fn loopback() -> SocketAddress {
         SocketAddress::Inet("127.0.0.1:0".parse().unwrap())
+    }
+
+    fn at(address: &SocketAddress) -> Endpoint {
+        Endpoint::stream(address.clone())
     }
 
     fn path(directory: &tempfile::TempDir) -> SocketAddress {
@@ -283,11 +294,42 @@ mod tests {
 
     fn assert_in_use(address: &SocketAddress) {
         for count in [1, 2] {
-            let error = bind(address, &options(), count).unwrap_err();
+            let error = bind(&at(address), &options(), count).unwrap_err();
             assert!(error.is_in_use());
             let text = format!(" {address} failed (98: Address already in use)");
             assert!(error.to_string().ends_with(&text), "{error}");
         }
+    }
+
+    /// With SO_REUSEADDR on both sides the kernel would let the second one have the port.
+    #[test]
+    fn a_port_of_datagrams_is_not_taken_in_silence() {
+        let endpoint = Endpoint::datagram(loopback());
+        for count in [1, 2] {
+            let sockets = bind(&endpoint, &options(), count).unwrap();
+            assert_eq!(sockets.len(), count);
+            assert!(sockets.iter().all(|socket| !SockRef::from(socket).reuse_address().unwrap()));
+            let taken = sockets[0].endpoint();
+            let error = bind(taken, &options(), 1).unwrap_err();
+            assert!(error.is_in_use());
+            assert!(error.to_string().contains(" (udp) failed (98: "), "{error}");
+            let SocketAddress::Inet(address) = sockets[0].address() else { panic!("no port") };
+            let greedy = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+            greedy.set_reuse_address(true).unwrap();
+            assert!(greedy.bind(&SockAddr::from(*address)).is_err(), "two have the port");
+        }
+    }
+
+    #[test]
+    fn streams_and_datagrams_share_a_port() {
+        let streams = bind(&at(&loopback()), &options(), 1).unwrap();
+        let datagrams = bind(&Endpoint::datagram(streams[0].address().clone()), &options(), 2).unwrap();
+        assert_eq!(datagrams[1].address(), streams[0].address());
+        assert_ne!(datagrams[1].endpoint(), streams[0].endpoint());
+        assert!(
+            datagrams.into_iter().all(|socket| socket.into_tokio().is_err()),
+            "nothing is accepted there"
+        );
     }
 
     /// How many of `clients` connections reached each socket.
@@ -308,7 +350,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let v6 = SocketAddress::Inet("[::1]:0".parse().unwrap());
         for (address, count) in [(loopback(), 1), (loopback(), 2), (v6, 2), (path(&directory), 2)] {
-            let sockets = bind(&address, &options(), count).unwrap();
+            let sockets = bind(&at(&address), &options(), count).unwrap();
             assert_eq!(sockets.len(), if address.is_unix() { 1 } else { count });
             assert_in_use(sockets[0].address());
         }
@@ -319,13 +361,13 @@ mod tests {
     fn of_two_servers_that_start_at_once_one_wins_at_most() {
         // An address that no other test uses, so that the port stays free.
         let any = SocketAddress::Inet("127.0.7.1:0".parse().unwrap());
-        let free = bind(&any, &options(), 1).unwrap().remove(0).address().clone();
+        let free = bind(&at(&any), &options(), 1).unwrap().remove(0).address().clone();
         let mut winners = 0;
         for _ in 0..200 {
             let barrier = Barrier::new(2);
             let start = || {
                 barrier.wait();
-                bind(&free, &options(), 2)
+                bind(&at(&free), &options(), 2)
             };
             let both = thread::scope(|scope| {
                 let other = scope.spawn(start);
@@ -340,26 +382,26 @@ mod tests {
 
     #[test]
     fn a_lone_socket_lets_none_join() {
-        let socket = bind(&loopback(), &options(), 1).unwrap().remove(0);
+        let socket = bind(&at(&loopback()), &options(), 1).unwrap().remove(0);
         assert!(!socket.reuseport().unwrap());
-        assert!(open(socket.address(), &options(), true).unwrap_err().is_in_use());
+        assert!(open(socket.endpoint(), &options(), true).unwrap_err().is_in_use());
         let asked = ListenOptions { reuseport: true, ..options() };
-        assert!(bind(&loopback(), &asked, 1).unwrap()[0].reuseport().unwrap());
+        assert!(bind(&at(&loopback()), &asked, 1).unwrap()[0].reuseport().unwrap());
     }
 
     #[test]
     fn both_families_share_a_port_if_ipv6only() {
         let any = |text: &str| SocketAddress::Inet(text.parse().unwrap());
-        let v4 = bind(&any("0.0.0.0:0"), &options(), 2).unwrap();
+        let v4 = bind(&at(&any("0.0.0.0:0")), &options(), 2).unwrap();
         let v6 = any(&format!("[::]:{}", v4[0].address().port().unwrap()));
         let mapped = ListenOptions { ipv6only: false, ..options() };
-        assert!(bind(&v6, &mapped, 2).unwrap_err().is_in_use());
-        assert_eq!(bind(&v6, &options(), 2).unwrap()[1].address(), &v6);
+        assert!(bind(&at(&v6), &mapped, 2).unwrap_err().is_in_use());
+        assert_eq!(bind(&at(&v6), &options(), 2).unwrap()[1].address(), &v6);
     }
 
     #[test]
     fn connections_reach_every_socket() {
-        let sockets = bind(&loopback(), &options(), 2).unwrap();
+        let sockets = bind(&at(&loopback()), &options(), 2).unwrap();
         let accepted = spread(&sockets, 64);
         assert_eq!(accepted.iter().sum::<usize>(), 64);
         assert!(accepted.iter().all(|count| *count > 0), "{accepted:?}");
@@ -367,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_group_grows_while_it_has_connections() {
-        let mut sockets = bind(&loopback(), &options(), 1).unwrap();
+        let mut sockets = bind(&at(&loopback()), &options(), 1).unwrap();
         let address = sockets[0].address().clone();
         let SocketAddress::Inet(inet) = address else { panic!("not TCP") };
         let client = TcpStream::connect(inet).unwrap();
@@ -384,10 +426,10 @@ mod tests {
     #[test]
     fn unix_sockets_lent_ones_and_nothing_do_not_grow() {
         let directory = tempfile::tempdir().unwrap();
-        let sockets = bind(&path(&directory), &options(), 1).unwrap();
+        let sockets = bind(&at(&path(&directory)), &options(), 1).unwrap();
         assert!(grow(&sockets, &options(), 2).unwrap().is_empty());
         assert!(grow(&[], &options(), 2).unwrap().is_empty());
-        let lent = [bind(&loopback(), &options(), 1).unwrap().remove(0).lent()];
+        let lent = [bind(&at(&loopback()), &options(), 1).unwrap().remove(0).lent()];
         assert!(grow(&lent, &options(), 2).unwrap().is_empty());
         assert!(!lent[0].reuseport().unwrap());
     }
@@ -397,7 +439,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let address = path(&directory);
         let SocketAddress::Unix(file) = &address else { panic!("not a path") };
-        let sockets = bind(&address, &options(), 1).unwrap();
+        let sockets = bind(&at(&address), &options(), 1).unwrap();
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o666);
         drop(UnixStream::connect(file).unwrap());
         assert_eq!(accept_all(&sockets[0]), 1);
@@ -410,7 +452,7 @@ mod tests {
             return;
         }
         let multipath = ListenOptions { multipath: true, reuseport: true, ..options() };
-        let sockets = bind(&loopback(), &multipath, 2).unwrap();
+        let sockets = bind(&at(&loopback()), &multipath, 2).unwrap();
         assert_eq!(spread(&sockets, 8).iter().sum::<usize>(), 8);
         for socket in &sockets {
             let protocol = socket2::SockRef::from(socket).protocol().unwrap();
@@ -421,7 +463,7 @@ mod tests {
     #[test]
     fn an_abstract_name_is_bound() {
         let name = format!("net-test-{}", std::process::id());
-        let sockets = bind(&SocketAddress::Abstract(name.into_bytes()), &options(), 1).unwrap();
+        let sockets = bind(&at(&SocketAddress::Abstract(name.into_bytes())), &options(), 1).unwrap();
         assert_in_use(sockets[0].address());
     }
 
@@ -430,19 +472,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let address = path(&directory);
         let SocketAddress::Unix(file) = &address else { panic!("not a path") };
-        check(&address, &options()).unwrap();
+        check(&at(&address), &options()).unwrap();
         assert!(!file.exists());
         let running = UnixListener::bind(file).unwrap();
-        check(&address, &options()).unwrap();
+        check(&at(&address), &options()).unwrap();
         assert!(file.exists());
         drop(running);
-        check(&address, &options()).unwrap();
+        check(&at(&address), &options()).unwrap();
         assert!(file.exists());
         fs::remove_file(file).unwrap();
-        remove_path(&bind(&address, &options(), 1).unwrap().remove(0).lent());
+        remove_path(&bind(&at(&address), &options(), 1).unwrap().remove(0).lent());
         assert!(file.exists(), "the service manager keeps it");
         let elsewhere = SocketAddress::Inet("192.0.2.1:80".parse().unwrap());
-        let error = check(&elsewhere, &options()).unwrap_err().to_string();
+        let error = check(&at(&elsewhere), &options()).unwrap_err().to_string();
         assert_eq!(error, "bind() to 192.0.2.1:80 failed (99: Cannot assign requested address)");
     }
 
@@ -457,7 +499,7 @@ mod tests {
         let waiting = UnixStream::connect(file).unwrap();
         assert_in_use(&address);
         drop((busy, waiting));
-        let sockets = bind(&address, &options(), 1).unwrap();
+        let sockets = bind(&at(&address), &options(), 1).unwrap();
         UnixStream::connect(file).unwrap();
         assert_in_use(&address);
         remove_path(&sockets[0]);
@@ -471,7 +513,7 @@ mod tests {
 
     #[test]
     fn what_is_in_use_is_tried_again() {
-        let mut holder = Some(bind(&loopback(), &options(), 1).unwrap().remove(0));
+        let mut holder = Some(bind(&at(&loopback()), &options(), 1).unwrap().remove(0));
         let taken = holder.as_ref().unwrap().address().clone();
         let wanted = [wanted(loopback()), wanted(taken)];
         let patience = Patience { tries: 3, pause: Duration::from_millis(1) };
@@ -489,7 +531,7 @@ mod tests {
     #[test]
     fn without_success_nothing_stays() {
         let directory = tempfile::tempdir().unwrap();
-        let holder = bind(&loopback(), &options(), 1).unwrap().remove(0);
+        let holder = bind(&at(&loopback()), &options(), 1).unwrap().remove(0);
         let in_use = [wanted(path(&directory)), wanted(holder.address().clone())];
         let error = bind_all(&in_use, ONCE, |_| {}).unwrap_err();
         assert_eq!(error.to_string(), "still could not bind()");
@@ -502,6 +544,6 @@ mod tests {
     }
 
     fn wanted(address: SocketAddress) -> Wanted {
-        Wanted { address, options: options(), count: 2 }
+        Wanted { endpoint: at(&address), options: options(), count: 2 }
     }
 }

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Socket, TcpKeepalive};
 
 use crate::address::SocketAddress;
+use crate::endpoint::{Endpoint, SocketType};
 use crate::listener::Listener;
 
 /// What the parameters of a `listen` directive ask of its sockets.
@@ -74,7 +75,7 @@ pub enum KeepAlive {
 #[derive(Debug)]
 pub struct BoundSocket {
     socket: Arc<Socket>,
-    address: SocketAddress,
+    endpoint: Endpoint,
     lent: bool,
 }
 
@@ -83,7 +84,9 @@ impl BoundSocket {
     pub(crate) fn new(socket: Socket) -> io::Result<BoundSocket> {
         let address = SocketAddress::from_kernel(&socket.local_addr()?)
             .ok_or_else(|| io::Error::other("unsupported protocol family"))?;
-        Ok(BoundSocket { socket: Arc::new(socket), address, lent: false })
+        let transport = SocketType::from_kernel(socket.r#type()?)
+            .ok_or_else(|| io::Error::other("unsupported type of socket"))?;
+        Ok(BoundSocket { socket: Arc::new(socket), endpoint: Endpoint { transport, address }, lent: false })
     }
 
     /// The same, as one that a service manager made and keeps.
@@ -96,20 +99,25 @@ impl BoundSocket {
         self.lent
     }
 
+    /// What the socket is bound to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
     /// The address that the socket is bound to.
     pub fn address(&self) -> &SocketAddress {
-        &self.address
+        &self.endpoint.address
     }
 
     /// Another descriptor of the same socket and queue.
     pub fn try_clone(&self) -> io::Result<BoundSocket> {
         let socket = Arc::new(self.socket.try_clone()?);
-        Ok(BoundSocket { socket, address: self.address.clone(), lent: self.lent })
+        Ok(BoundSocket { socket, endpoint: self.endpoint.clone(), lent: self.lent })
     }
 
     /// The same descriptor, for another thread of this process. It is closed with the last of them.
     pub fn share(&self) -> BoundSocket {
-        BoundSocket { socket: Arc::clone(&self.socket), address: self.address.clone(), lent: self.lent }
+        BoundSocket { socket: Arc::clone(&self.socket), endpoint: self.endpoint.clone(), lent: self.lent }
     }
 
     /// Whether both are the same descriptor.
@@ -125,9 +133,9 @@ impl BoundSocket {
     pub fn configure(&self, options: &ListenOptions) -> io::Result<()> {
         if self.lent && *options == ListenOptions::default() {
             let as_long_as_it_may_be = ListenOptions { backlog: -1, ..options.clone() };
-            return listen(&self.socket, &self.address, &as_long_as_it_may_be);
+            return listen(&self.socket, &self.endpoint, &as_long_as_it_may_be);
         }
-        listen(&self.socket, &self.address, options)
+        listen(&self.socket, &self.endpoint, options)
     }
 
     /// Whether other sockets can join the port.
@@ -142,9 +150,12 @@ impl BoundSocket {
 
     /// Registers the socket with the event loop of this thread.
     ///
-    /// Errors if epoll refuses it; panics outside of a tokio runtime.
+    /// Errors if epoll refuses it, or no connections arrive at the socket; panics outside of a tokio runtime.
     pub fn into_tokio(self) -> io::Result<Listener> {
-        Listener::new(self.socket, self.address)
+        match self.endpoint.transport {
+            SocketType::Stream => Listener::new(self.socket, self.endpoint.address),
+            SocketType::Datagram => Err(io::Error::other("a socket of datagrams accepts no connections")),
+        }
     }
 }
 
@@ -178,25 +189,29 @@ pub fn has_connections<'a>(sockets: impl Iterator<Item = &'a BoundSocket>) -> io
     Ok(ready > 0)
 }
 
-/// Sets the options that need no binding and makes the socket listen, or listen anew.
-pub(crate) fn listen(socket: &Socket, address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
-    prepare(socket, address, options)?;
+/// Sets the options that need no binding and makes the socket listen, or listen anew. A socket of datagrams receives
+/// without that.
+pub(crate) fn listen(socket: &Socket, endpoint: &Endpoint, options: &ListenOptions) -> io::Result<()> {
+    prepare(socket, endpoint, options)?;
+    if endpoint.transport == SocketType::Datagram {
+        return Ok(());
+    }
     socket.listen(options.backlog)?;
-    if !address.is_unix() {
+    if !endpoint.address.is_unix() {
         set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
     }
     Ok(())
 }
 
 /// Sets the options that a socket takes before it listens.
-pub(crate) fn prepare(socket: &Socket, address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
+pub(crate) fn prepare(socket: &Socket, endpoint: &Endpoint, options: &ListenOptions) -> io::Result<()> {
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;
     }
     if let Some(size) = options.sndbuf {
         socket.set_send_buffer_size(size)?;
     }
-    if !address.is_unix() {
+    if endpoint.transport == SocketType::Stream && !endpoint.address.is_unix() {
         // Accepted connections inherit it: no call for each of them.
         socket.set_tcp_nodelay(true)?;
         set_keepalive(socket, options.keepalive)?;
@@ -249,7 +264,8 @@ mod tests {
     use crate::bind::bind;
 
     fn sockets(count: usize) -> Vec<BoundSocket> {
-        bind(&SocketAddress::Inet("127.0.0.1:0".parse().unwrap()), &ListenOptions::default(), count).unwrap()
+        let any = Endpoint::stream(SocketAddress::Inet("127.0.0.1:0".parse().unwrap()));
+        bind(&any, &ListenOptions::default(), count).unwrap()
     }
 
     #[test]

@@ -463,7 +463,8 @@ mod tests {
     #[test]
     fn a_parcel_arrives_whole_however_large_it_is() {
         let any = crate::SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-        let sockets = crate::bind(&any, &crate::ListenOptions::default(), 2).unwrap();
+        let sockets =
+            crate::bind(&crate::Endpoint::stream(any), &crate::ListenOptions::default(), 2).unwrap();
         let address = sockets[0].address().clone();
         let log = tempfile::NamedTempFile::new().unwrap();
         let logs: Vec<OwnedFd> = (0..2 * PART).map(|_| log.reopen().unwrap().into()).collect();

@@ -254,6 +254,7 @@ mod tests {
     use crate::address::SocketAddress;
     use crate::bind::bind;
     use crate::bound::ListenOptions;
+    use crate::endpoint::Endpoint;
     use crate::testing::{alone, in_fork, pause, reap_one};
 
     #[test]
@@ -311,7 +312,9 @@ mod tests {
             ];
             let sockets: Vec<BoundSocket> = addresses
                 .iter()
-                .flat_map(|address| bind(address, &ListenOptions::default(), 2).unwrap())
+                .flat_map(|address| {
+                    bind(&Endpoint::stream(address.clone()), &ListenOptions::default(), 2).unwrap()
+                })
                 .map(|socket| if socket.address().is_unix() { socket.lent() } else { socket })
                 .collect();
             let SocketAddress::Inet(inet) = *sockets[0].address() else { panic!("not TCP") };

@@ -333,6 +333,7 @@ mod tests {
     use super::*;
     use crate::bind::bind;
     use crate::bound::ListenOptions;
+    use crate::endpoint::Endpoint;
     use crate::testing::run;
 
     /// Our end of a connection, and its events.
@@ -370,7 +371,7 @@ mod tests {
     /// Both ends of a TCP connection; the peer blocks for at most five seconds.
     async fn connected() -> (End, TcpStream) {
         let address = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-        let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+        let bound = bind(&Endpoint::stream(address), &ListenOptions::default(), 1).unwrap().remove(0);
         let SocketAddress::Inet(inet) = *bound.address() else { panic!("not TCP") };
         let peer = TcpStream::connect(inet).unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -550,7 +551,7 @@ mod tests {
             assert!(Stream::connect(&tcp).is_err(), "the thread has no events");
             events.make_current();
             for address in [tcp, path, name] {
-                let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+                let bound = bind(&Endpoint::stream(address), &ListenOptions::default(), 1).unwrap().remove(0);
                 let address = bound.address().clone();
                 let listener = bound.into_tokio().unwrap();
                 let mut end = End { client: Stream::connect(&address).unwrap(), events: Rc::clone(&events) };
@@ -600,10 +601,8 @@ mod tests {
         run(async {
             let events = Events::new().unwrap();
             events.make_current();
-            let bound =
-                bind(&SocketAddress::Inet("127.0.0.1:0".parse().unwrap()), &ListenOptions::default(), 1)
-                    .unwrap()
-                    .remove(0);
+            let any = Endpoint::stream(SocketAddress::Inet("127.0.0.1:0".parse().unwrap()));
+            let bound = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
             let address = bound.address().clone();
             drop(bound);
             let refused = match Stream::connect(&address) {
@@ -681,7 +680,8 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("socket");
             let address = SocketAddress::Unix(path.clone());
-            let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+            let bound =
+                bind(&Endpoint::stream(address.clone()), &ListenOptions::default(), 1).unwrap().remove(0);
             let events = Events::new().unwrap();
             let listener = bound.into_tokio().unwrap();
             let mut peer = UnixStream::connect(&path).unwrap();
@@ -719,7 +719,8 @@ mod tests {
         run(async {
             let directory = tempfile::tempdir().unwrap();
             let address = SocketAddress::Unix(directory.path().join("socket"));
-            let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+            let bound =
+                bind(&Endpoint::stream(address.clone()), &ListenOptions::default(), 1).unwrap().remove(0);
             let listener = bound.into_tokio().unwrap();
             let theirs = SocketAddress::Unix(directory.path().join("client"));
             let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();

@@ -229,7 +229,7 @@ mod tests {
     use crate::event_loop::runtime;
     use crate::successor::Settings;
     use net::bind::bind;
-    use net::{ListenOptions, SocketAddress};
+    use net::{Endpoint, ListenOptions, SocketAddress};
     use site::testing;
     use std::cell::Cell;
     use std::sync::Arc;
@@ -238,7 +238,8 @@ mod tests {
     #[test]
     fn all_threads_go_over_or_none() {
         let address = SocketAddress::Abstract(format!("crew-{}", std::process::id()).into_bytes());
-        let socket = || bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+        let socket =
+            || bind(&Endpoint::stream(address.clone()), &ListenOptions::default(), 1).unwrap().remove(0);
         let settings =
             Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
         let [healthy, other, ended] = [(); 3].map(|()| runtime(None).unwrap());

@@ -8,7 +8,7 @@ use contract::{
 };
 use net::bind::bind;
 use net::channel::{Command, SupervisorEnd, channel};
-use net::{ListenOptions, SocketAddress};
+use net::{Endpoint, ListenOptions, SocketAddress};
 use site::Site;
 use site::{Options, load};
 use std::io::{self, Read, Write};
@@ -93,7 +93,7 @@ impl Serving {
     /// Serves this content of a `server` block with one thread.
     fn new(server: &str, connections: usize) -> Serving {
         let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-        let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+        let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
         let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
         let text = format!("error_log stderr; http {{ server {{ listen {address}; {server} }} }}");
         let inputs = Memory::default().with("/etc/x.conf", text);

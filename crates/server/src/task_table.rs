@@ -448,7 +448,7 @@ mod tests {
     use super::{LOOKS_AT_CLOCK, MANY, Member, MemberWaker, SLICE, Slot, TaskTable, is_busy, yield_turn};
     use crate::event_loop::runtime;
     use journal::shares::{self, Place};
-    use net::{Events, ListenOptions, SocketAddress, bind};
+    use net::{Endpoint, Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
     use std::future::{Future, pending, poll_fn};
     use std::io::Write;
@@ -678,7 +678,7 @@ mod tests {
     fn what_interests_nobody_hides_nothing_that_comes_later() {
         with_crowd(async |table| {
             let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let socket = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap().remove(0);
             let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
             let listener = socket.into_tokio().unwrap();
             let (read, mut peers) = (Rc::new(Cell::new(0)), Vec::new());

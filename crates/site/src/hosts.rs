@@ -36,12 +36,7 @@ impl Hosts {
 
     /// Whether connections begin with a TLS handshake.
     pub fn is_encrypted(&self) -> bool {
-        self.protocols.has(Protocols::SSL)
-    }
-
-    /// Whether connections are passed on as they are (`stream`).
-    pub fn is_stream(&self) -> bool {
-        self.protocols.has(Protocols::STREAM)
+        self.protocols.wrapping.tls
     }
 
     /// The server for requests that no name matches.
@@ -77,7 +72,7 @@ impl Hosts {
         named: Option<&Arc<Server>>,
         (other, other_named): (&Hosts, Option<&Arc<Server>>),
     ) -> bool {
-        if self.is_stream() != other.is_stream() {
+        if self.protocols.application != other.protocols.application {
             return false;
         }
         match (self.is_encrypted(), other.is_encrypted()) {

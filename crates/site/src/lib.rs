@@ -32,7 +32,7 @@ pub use hosts::Hosts;
 pub use load::{Loaded, Options, Reader, load};
 pub use locations::{Location, Locations};
 pub use overlay::{FoundFile, Problem, SharedLooks, Survey, forget, without_settings};
-pub use protocols::Protocols;
+pub use protocols::{Application, Protocols, Versions, Wrapping};
 pub use scope_change::{change, enter};
 pub use scopes::Scopes;
 pub use server::Server;

@@ -1,11 +1,11 @@
 //! `listen`: addresses and their options, and which servers answer on which address.
 
-use crate::protocols::Protocols;
+use crate::protocols::{Application, Protocols};
 use conf::catalogue::judge_parameter;
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic, Span, Word};
 use contract::{Args, Loading};
-use net::{KeepAlive, ListenOptions, SocketAddress};
+use net::{Endpoint, KeepAlive, ListenOptions, SocketAddress};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// One `listen`.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenSpec {
-    /// The addresses: several for a range of ports or a name with several addresses.
-    pub addresses: Vec<SocketAddress>,
+    /// Where it listens: several endpoints for a range of ports or a name with several addresses.
+    pub endpoints: Vec<Endpoint>,
     /// Socket options, where any was given.
     pub options: Option<ListenOptions>,
     /// Whether the server is the default one of the address.
@@ -30,10 +30,10 @@ impl ListenSpec {
     pub(crate) fn fallback(port: u16, span: Span) -> ListenSpec {
         let address = std::net::SocketAddr::from(([0, 0, 0, 0], port));
         ListenSpec {
-            addresses: vec![SocketAddress::Inet(address)],
+            endpoints: vec![Endpoint::stream(SocketAddress::Inet(address))],
             options: None,
             default_server: false,
-            protocols: Protocols::NONE,
+            protocols: Protocols::of(Application::Http),
             span,
         }
     }
@@ -42,10 +42,12 @@ impl ListenSpec {
 pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<ListenSpec, Diagnostic> {
     let word = args.word(0)?;
     let is_stream = args.context == Contexts::STREAM_SERVER;
-    let mut addresses = addresses(args, word, loading)?;
+    let addresses = addresses(args, word, loading)?;
+    let mut endpoints: Vec<Endpoint> = addresses.into_iter().map(Endpoint::stream).collect();
     let mut options = ListenOptions::default();
     let (mut default_server, mut has_options) = (false, false);
-    let mut protocols = if is_stream { Protocols::STREAM } else { Protocols::NONE };
+    let application = if is_stream { Application::Stream } else { Application::Http };
+    let mut protocols = Protocols::of(application);
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
@@ -57,9 +59,8 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
                 loading
                     .refuse(refusal.hint("leave the line out, and let another program pass on datagrams"))?;
             }
-            (name, None) if let Some(protocol) = Protocols::of_parameter(name) => {
-                protocols = protocols.or(protocol);
-                if protocol == Protocols::HTTP2 {
+            (name, None) if protocols.enable(name) => {
+                if name == b"http2" {
                     let text = "the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead";
                     loading.note(Diagnostic::warn(text).at(args.node.span).under(word.span));
                 }
@@ -68,13 +69,13 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
                 if name == b"quic" {
                     // Datagrams: of TCP, this line says nothing.
-                    addresses.clear();
+                    endpoints.clear();
                 }
             }
         }
     }
     let options = has_options.then_some(options);
-    Ok(ListenSpec { addresses, options, default_server, protocols, span: args.node.span })
+    Ok(ListenSpec { endpoints, options, default_server, protocols, span: args.node.span })
 }
 
 fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -310,7 +311,7 @@ mod tests {
         let ordered: Vec<String> = in_order(ips.into_iter()).iter().map(ToString::to_string).collect();
         assert_eq!(ordered, ["127.0.0.1", "10.0.0.1", "::1"]);
         let (_, site) = testing::site("server { listen localhost:1-2; }", &[]).unwrap();
-        let shown: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
+        let shown: Vec<_> = site.listens.iter().map(|listen| listen.endpoint.to_string()).collect();
         assert!(shown.starts_with(&["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()]), "{shown:?}");
         let missing =
             testing::site("server { listen no.such.host.invalid:1; }", &[]).map(|_| ()).unwrap_err();

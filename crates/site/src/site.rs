@@ -1,4 +1,4 @@
-//! From what was written to what serves: compiles every scope once and puts servers behind addresses.
+//! From what was written to what serves: compiles every scope once and puts servers behind endpoints.
 
 use crate::agreement::Agreement;
 use crate::builder::ThreadGuard;
@@ -8,7 +8,6 @@ use crate::listens::ListenSpec;
 use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
 use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
-use crate::protocols::Protocols;
 use crate::scopes::Scopes;
 use crate::server::Server;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, STREAM};
@@ -19,7 +18,7 @@ use contract::{
     ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
 };
 use journal::{Level, LogFiles};
-use net::{ListenOptions, SocketAddress};
+use net::{Endpoint, ListenOptions};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -55,8 +54,8 @@ pub struct Site {
 
 /// A socket to listen on.
 pub struct Listen {
-    /// The address to bind.
-    pub address: SocketAddress,
+    /// What to bind.
+    pub endpoint: Endpoint,
     /// How to bind it.
     pub options: ListenOptions,
     hosts: Hosts,
@@ -88,7 +87,7 @@ impl Listen {
 
     /// Whether the socket's own address does not tell at which address a connection arrived.
     pub fn needs_local_address(&self) -> bool {
-        !self.narrower.is_empty() || self.address.ip().is_some_and(|ip| ip.is_unspecified())
+        !self.narrower.is_empty() || self.endpoint.address.ip().is_some_and(|ip| ip.is_unspecified())
     }
 }
 
@@ -104,9 +103,9 @@ impl Site {
         Some(overlay::survey(base, roots))
     }
 
-    /// The place of the same address among [`Site::listens`]; `hint` is where to look first.
+    /// The place of the same endpoint among [`Site::listens`]; `hint` is where to look first.
     pub fn find(&self, listen: &Listen, hint: usize) -> Option<usize> {
-        let is_same = |other: &Listen| other.address == listen.address;
+        let is_same = |other: &Listen| other.endpoint == listen.endpoint;
         match self.listens.get(hint) {
             Some(other) if is_same(other) => Some(hint),
             _ => self.listens.iter().position(is_same),
@@ -163,7 +162,7 @@ impl Site {
             opens_tunnels: Cell::default(),
         };
         let main_scope = compiler.scopes.scope(Config::MAIN, None)?;
-        let addresses = compiler.all_servers()?;
+        let endpoints = compiler.all_servers()?;
         let notes = compiler.notes.take();
         let services = compiler.scopes.services.take().into();
         let watched = compiler.watched.take().into_iter().collect();
@@ -172,7 +171,7 @@ impl Site {
         let roots = served_roots.take();
         let served_roots =
             (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().flatten().collect()));
-        let listens = addresses.into_listens(&mut loaded.loading.notes)?;
+        let listens = endpoints.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
         let (variables, stream_variables) = (Arc::new(variables), Arc::new(stream_variables));
@@ -211,26 +210,26 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     /// Compiles the servers of `http` and of `stream`.
-    fn all_servers(&self) -> Result<Addresses, Diagnostic> {
+    fn all_servers(&self) -> Result<Endpoints, Diagnostic> {
         let main = self.scopes.config.view(Config::MAIN);
-        let mut addresses = Addresses::default();
+        let mut endpoints = Endpoints::default();
         if let Some(http) = main.get(&HTTP) {
             // An error in `http` itself is reported also where no server inherits it.
             self.scopes.scope(*http, None)?;
             for server in main.at(*http).here(&SERVER) {
-                self.server(*server.value, server.span, &mut addresses)?;
+                self.server(*server.value, server.span, &mut endpoints)?;
             }
         }
         if let Some(stream) = main.get(&STREAM) {
             self.scopes.scope(*stream, None)?;
             for server in main.at(*stream).here(&SERVER) {
-                self.stream_server(*server.value, server.span, &mut addresses)?;
+                self.stream_server(*server.value, server.span, &mut endpoints)?;
             }
         }
-        Ok(addresses)
+        Ok(endpoints)
     }
 
-    fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
+    fn server(&self, section: SectionId, span: Span, endpoints: &mut Endpoints) -> Result<(), Diagnostic> {
         let view = self.scopes.config.view(section);
         let specs = self.location_specs(section)?;
         let mut named = HashMap::new();
@@ -251,7 +250,7 @@ impl Compiler<'_> {
         } else {
             written.iter().map(|written| written.value.clone()).collect()
         };
-        addresses.add(&listens, &server)
+        endpoints.add(&listens, &server)
     }
 
     /// A server of `stream`, which has no locations.
@@ -259,7 +258,7 @@ impl Compiler<'_> {
         &self,
         section: SectionId,
         span: Span,
-        addresses: &mut Addresses,
+        endpoints: &mut Endpoints,
     ) -> Result<(), Diagnostic> {
         let locations = (Locations::new(Vec::new(), &mut self.sets.borrow_mut()), HashMap::new());
         let server = self.compiled(section, span, locations)?;
@@ -273,7 +272,7 @@ impl Compiler<'_> {
         if listens.is_empty() {
             return Err(Diagnostic::emerg("no \"listen\" is defined for server").at(span));
         }
-        addresses.add(&listens, &server)
+        endpoints.add(&listens, &server)
     }
 
     fn compiled(
@@ -357,25 +356,25 @@ impl Compiler<'_> {
     }
 }
 
-/// The addresses of all servers, in the order in which they were first named.
+/// The endpoints of all servers, in the order in which they were first named.
 #[derive(Default)]
-struct Addresses {
-    order: Vec<SocketAddress>,
-    by_address: BTreeMap<String, AddressUse>,
+struct Endpoints {
+    order: Vec<Endpoint>,
+    used: BTreeMap<Endpoint, EndpointUse>,
 }
 
-struct AddressUse {
+struct EndpointUse {
     options: Option<ListenOptions>,
     default: Option<Arc<Server>>,
     protocols: Agreement,
     servers: Vec<(Arc<Server>, Span)>,
 }
 
-impl Addresses {
+impl Endpoints {
     fn add(&mut self, listens: &[ListenSpec], server: &Arc<Server>) -> Result<(), Diagnostic> {
         for listen in listens {
-            for address in &listen.addresses {
-                self.add_one(listen, address, server)?;
+            for endpoint in &listen.endpoints {
+                self.add_one(listen, endpoint, server)?;
             }
         }
         Ok(())
@@ -384,26 +383,26 @@ impl Addresses {
     fn add_one(
         &mut self,
         listen: &ListenSpec,
-        address: &SocketAddress,
+        endpoint: &Endpoint,
         server: &Arc<Server>,
     ) -> Result<(), Diagnostic> {
         let complain = |what: &str| {
-            let message = format!("{what} {address}");
+            let message = format!("{what} {endpoint}");
             Err(Diagnostic::emerg(message).at(listen.span))
         };
-        let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
-            self.order.push(address.clone());
-            AddressUse {
+        let entry = self.used.entry(endpoint.clone()).or_insert_with(|| {
+            self.order.push(endpoint.clone());
+            EndpointUse {
                 options: None,
                 default: None,
                 protocols: Agreement::new(listen),
                 servers: Vec::new(),
             }
         });
-        if entry.protocols.all.has(Protocols::STREAM) != listen.protocols.has(Protocols::STREAM) {
-            return Err(in_both(address).at(listen.span));
+        if entry.protocols.all.application != listen.protocols.application {
+            return Err(in_both(endpoint).at(listen.span));
         }
-        // All addresses of a server are added before those of the next one.
+        // All endpoints of a server are added before those of the next one.
         if entry.servers.last().is_some_and(|(last, ..)| Arc::ptr_eq(last, server)) {
             return complain("a duplicate listen");
         }
@@ -426,22 +425,22 @@ impl Addresses {
         let mut listens: Vec<Listen> = Vec::new();
         let (wide, narrow): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order)
             .into_iter()
-            .partition(|address| address.ip().is_none_or(|ip| ip.is_unspecified()));
-        for address in wide.into_iter().chain(narrow) {
-            let Some(used) = self.by_address.remove(&address.to_string()) else { continue };
+            .partition(|endpoint| endpoint.address.ip().is_none_or(|ip| ip.is_unspecified()));
+        for endpoint in wide.into_iter().chain(narrow) {
+            let Some(used) = self.used.remove(&endpoint) else { continue };
             let options = used.options.clone();
             let explicit = options.is_some();
-            let Some(hosts) = used.into_hosts(&address, notes)? else { continue };
-            let covering = listens.iter_mut().find(|listen| covers(&listen.address, &address));
+            let Some(hosts) = used.into_hosts(&endpoint, notes)? else { continue };
+            let covering = listens.iter_mut().find(|listen| covers(&listen.endpoint, &endpoint));
             if let Some(listen) = &covering
-                && listen.hosts.is_stream() != hosts.is_stream()
+                && listen.hosts.protocols.application != hosts.protocols.application
             {
-                return Err(in_both(&address).at(hosts.default_server().span));
+                return Err(in_both(&endpoint).at(hosts.default_server().span));
             }
-            match (covering, address.ip()) {
+            match (covering, endpoint.address.ip()) {
                 (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
                 _ => listens.push(Listen {
-                    address,
+                    endpoint,
                     options: options.unwrap_or_default(),
                     hosts,
                     narrower: Vec::new(),
@@ -452,19 +451,19 @@ impl Addresses {
     }
 }
 
-impl AddressUse {
+impl EndpointUse {
     fn into_hosts(
         self,
-        address: &SocketAddress,
+        endpoint: &Endpoint,
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Option<Hosts>, Diagnostic> {
         let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
         let Some(default) = self.default.clone().or(first) else { return Ok(None) };
         let protocols = self.protocols.all;
-        if protocols.has(Protocols::SSL) {
+        if protocols.wrapping.tls {
             self.check_certificates(&default)?;
         }
-        let message = format!("protocol options redefined for {address}");
+        let message = format!("protocol options redefined for {endpoint}");
         notes.extend(self.protocols.dissenting.iter().map(|span| Diagnostic::warn(&message).at(*span)));
         let mut hosts = Hosts::new(default, protocols);
         hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
@@ -487,10 +486,10 @@ impl AddressUse {
                 let Err(error) = hosts.add(text, server) else { continue };
                 let shown = String::from_utf8_lossy(text);
                 if error == NameError::Invalid {
-                    let message = format!("invalid server name or wildcard \"{shown}\" on {address}");
+                    let message = format!("invalid server name or wildcard \"{shown}\" on {endpoint}");
                     return Err(Diagnostic::emerg(message).at(*span));
                 }
-                let message = format!("conflicting server name \"{shown}\" on {address}, ignored");
+                let message = format!("conflicting server name \"{shown}\" on {endpoint}, ignored");
                 notes.push(Diagnostic::warn(message).at(*span));
             }
         }
@@ -499,7 +498,7 @@ impl AddressUse {
     }
 }
 
-impl AddressUse {
+impl EndpointUse {
     /// A server must be able to answer a handshake: the default server or, where that one turns clients away, every
     /// other one.
     fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
@@ -520,18 +519,19 @@ impl AddressUse {
 }
 
 /// The message about an address on which both `http` and `stream` listen.
-fn in_both(address: &SocketAddress) -> Diagnostic {
-    let message = format!("bind() to {address} failed: both \"http\" and \"stream\" listen on this port");
+fn in_both(endpoint: &Endpoint) -> Diagnostic {
+    let message = format!("bind() to {endpoint} failed: both \"http\" and \"stream\" listen on this port");
     Diagnostic::emerg(message).hint("give one of them another port")
 }
 
 /// Whether a socket bound to `wide` receives what comes to `narrow`.
-fn covers(wide: &SocketAddress, narrow: &SocketAddress) -> bool {
-    match (wide.ip(), narrow.ip()) {
+fn covers(wide: &Endpoint, narrow: &Endpoint) -> bool {
+    match (wide.address.ip(), narrow.address.ip()) {
         (Some(wide_ip), Some(narrow_ip)) => {
-            wide_ip.is_unspecified()
+            wide.transport == narrow.transport
+                && wide_ip.is_unspecified()
                 && wide_ip.is_ipv4() == narrow_ip.is_ipv4()
-                && wide.port() == narrow.port()
+                && wide.address.port() == narrow.address.port()
         }
         _ => false,
     }
@@ -550,7 +550,7 @@ mod tests {
     /// `ADDRESS DEFAULT`, and after it the narrower addresses with their defaults.
     fn shown(listen: &Listen) -> String {
         let narrower = listen.narrower.iter().map(|(ip, hosts)| format!(" + {ip} {}", name(hosts)));
-        format!("{} {}{}", listen.address, name(&listen.hosts), narrower.collect::<String>())
+        format!("{} {}{}", listen.endpoint, name(&listen.hosts), narrower.collect::<String>())
     }
 
     #[test]

@@ -502,7 +502,7 @@ impl Encrypted {
 mod tests {
     use super::{Opening, Transport};
     use crate::testing::runtime;
-    use net::{Events, ListenOptions, SocketAddress, bind};
+    use net::{Endpoint, Events, ListenOptions, SocketAddress, bind};
     use std::future::poll_fn;
     use std::net::TcpStream;
     use std::task::{Context, Poll, Waker};
@@ -531,7 +531,7 @@ mod tests {
     fn both_ends_of_a_connection_over_tls() {
         runtime().block_on(async {
             let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let socket = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap().remove(0);
             let address = socket.address().clone();
             let (listener, events) = (socket.into_tokio().unwrap(), Events::new().unwrap());
             events.make_current();
@@ -590,7 +590,7 @@ mod tests {
     fn what_nobody_has_read_is_there_although_the_client_is_gone() {
         runtime().block_on(async {
             let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let socket = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap().remove(0);
             let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
             let (listener, events) = (socket.into_tokio().unwrap(), Events::new().unwrap());
             drop(TcpStream::connect(address).unwrap());

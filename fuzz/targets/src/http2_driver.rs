@@ -16,7 +16,7 @@ use contract::Loading;
 use http2::PREFACE;
 use net::bind::bind;
 use net::channel::{SupervisorEnd, channel};
-use net::{ListenOptions, SocketAddress};
+use net::{Endpoint, ListenOptions, SocketAddress};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use server::{Settings, Worker};
@@ -335,7 +335,8 @@ fn address() -> SocketAddr {
 
 fn start() -> (SocketAddr, SupervisorEnd) {
     let any = SocketAddress::Inet(([127, 0, 0, 1], 0).into());
-    let sockets = [(); 2].map(|()| bind(&any, &ListenOptions::default(), 1).unwrap());
+    let sockets =
+        [(); 2].map(|()| bind(&Endpoint::stream(any.clone()), &ListenOptions::default(), 1).unwrap());
     let addresses = sockets.each_ref().map(|sockets| match sockets[0].address() {
         SocketAddress::Inet(address) => *address,
         other => panic!("{other:?}"),

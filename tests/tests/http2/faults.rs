@@ -7,7 +7,7 @@ use bytes::Bytes;
 use conf::Diagnostic;
 use contract::{Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View, Work};
 use net::bind::bind;
-use net::{ListenOptions, SocketAddress};
+use net::{Endpoint, ListenOptions, SocketAddress};
 use std::net::TcpListener;
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Handler for Faulty {
 #[test]
 fn a_panic_ends_its_own_stream_only() {
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
-    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
     let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
     let text =
         format!("error_log stderr crit; http {{ access_log off; server {{ listen {address}; http2 on; }} }}");

@@ -5,7 +5,7 @@ use contract::{Connection, Peer, Policy};
 use journal::clock::Time;
 use journal::{About, Level};
 use net::SocketAddress;
-use site::{Hosts, Listen, Protocols, Server};
+use site::{Application, Hosts, Listen, Server};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -107,9 +107,14 @@ impl Client {
         &self.default_server().scope.policy
     }
 
+    /// What the connection is for.
+    pub(super) fn application(&self) -> Application {
+        self.hosts().protocols.application
+    }
+
     /// Whether clients of the server that is chosen so far may speak HTTP/2.
     pub(super) fn speaks_http2(&self) -> bool {
-        self.hosts().protocols.has(Protocols::HTTP2) || self.default_policy().http2.is_enabled
+        self.hosts().protocols.versions.http2 || self.default_policy().http2.is_enabled
     }
 
     /// Whether the handshake chose HTTP/2.
@@ -166,7 +171,7 @@ impl Client {
 
     /// Writes to the error log of the address.
     pub(super) fn log(&self, level: Level, message: &str) {
-        let (client, server) = (self.info.peer.address(), self.place().address.to_string());
+        let (client, server) = (self.info.peer.address(), self.place().endpoint.to_string());
         let members = [("client", &*client), ("server", &*server)];
         let about = About { connection: Some(self.info.serial), members: &members };
         self.default_policy().error_log.write_about(level, message, &about);

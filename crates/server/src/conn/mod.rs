@@ -32,7 +32,7 @@ use journal::clock::{self, Time};
 use net::{SocketAddress, Stream};
 use opening::{Opened, Opening};
 use session::Session;
-use site::Protocols;
+use site::{Application, Wrapping};
 use std::cell::Cell;
 use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd};
@@ -83,12 +83,11 @@ impl ConnectionTask {
         let serving = counted.thread().serving();
         let place = &serving.site.listens[listen];
         let local = match place.needs_local_address() {
-            true => stream.local().map_or_else(|_| peer_of(&place.address), |local| peer_of(&local)),
-            false => peer_of(&place.address),
+            true => stream.local().map_or_else(|_| peer_of(&place.endpoint.address), |local| peer_of(&local)),
+            false => peer_of(&place.endpoint.address),
         };
         let hosts = place.hosts(ip_of(&local));
-        let (is_encrypted, is_passed) = (hosts.is_encrypted(), hosts.protocols.has(Protocols::PROXY));
-        let is_session = hosts.is_stream();
+        let site::Protocols { wrapping, application, .. } = hosts.protocols;
         let peer = peer_of(peer);
         let info = Connection {
             serial: next_serial(),
@@ -106,17 +105,19 @@ impl ConnectionTask {
         let serial = info.serial;
         let mut client = Client::new(counted, serving, listen, info);
         let policy = client.default_policy();
-        let header_limit = policy.head.proxy_protocol_timeout.filter(|_| is_passed);
+        let header_limit = policy.head.proxy_protocol_timeout.filter(|_| wrapping.proxy_header);
         let (patience, send_timeout) =
             (header_limit.unwrap_or(policy.head.client_header_timeout), policy.sending.send_timeout);
         client.idle.patience = patience;
         client.timer.set(patience);
-        let transport = if is_encrypted { Transport::encrypted(stream) } else { Transport::Plain(stream) };
+        let transport = if wrapping.tls { Transport::encrypted(stream) } else { Transport::Plain(stream) };
         let bytes = ByteStream::new(transport, send_timeout);
-        let state = match is_encrypted || is_passed {
-            true => State::Opening(Box::new(Opening::new(client, bytes, is_passed))),
-            false if is_session => State::Session(Box::new(Session::new(client, bytes))),
-            false => State::Reading(Box::new(Http1::new(client, bytes))),
+        let state = match application {
+            _ if wrapping != Wrapping::default() => {
+                State::Opening(Box::new(Opening::new(client, bytes, wrapping)))
+            }
+            Application::Http => State::Reading(Box::new(Http1::new(client, bytes))),
+            Application::Stream => State::Session(Box::new(Session::new(client, bytes))),
         };
         ConnectionTask { state, serial }
     }
@@ -262,7 +263,7 @@ impl State {
             Opened::Http2 => State::Multiplexed(Box::new(Multiplexed::new(client, bytes))),
             Opened::Session => State::Session(Box::new(Session::new(client, bytes))),
             Opened::Over => {
-                if client.hosts().is_stream() {
+                if client.application() == Application::Stream {
                     session::log_unopened(&client, lacks_header);
                 }
                 State::Closed

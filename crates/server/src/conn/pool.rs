@@ -13,7 +13,6 @@ pub(crate) trait Pooled {
 
 /// Requests that ended, whose memory serves further ones. Each belongs to a thread.
 pub(crate) struct Pool<T> {
-    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     kept: RefCell<Vec<Box<T>>>,
 }
 

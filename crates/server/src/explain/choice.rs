@@ -4,8 +4,7 @@ use super::{Question, Unexplained};
 use conf::tree::printable;
 use contract::{Event, ServerName};
 use net::SocketAddress;
-use site::Hosts;
-use site::{Listen, Server, Site};
+use site::{Application, Hosts, Listen, Server, Site};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -16,24 +15,27 @@ pub(super) fn reached<'a>(
 ) -> Result<(SocketAddress, &'a Hosts, IpAddr), Unexplained> {
     let is_there = |listen: &&Listen| {
         // A connection of `stream` brings no request.
-        let is_http = !listen.hosts(None).is_stream();
+        let is_http = listen.hosts(None).protocols.application == Application::Http;
         let same = |ip: IpAddr| question.address.is_none_or(|wanted| wanted == ip || takes(ip, wanted));
-        is_http && listen.address.port() == Some(question.port) && listen.address.ip().is_some_and(same)
+        is_http
+            && listen.endpoint.address.port() == Some(question.port)
+            && listen.endpoint.address.ip().is_some_and(same)
     };
     // An address that was named counts before one that stands for all.
-    let exact = |listen: &&Listen| is_there(listen) && listen.address.ip() == question.address;
+    let exact = |listen: &&Listen| is_there(listen) && listen.endpoint.address.ip() == question.address;
     let found = site.listens.iter().find(exact).or_else(|| site.listens.iter().find(is_there));
     let listen = found.ok_or_else(|| {
-        let addresses: Vec<String> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
+        let addresses: Vec<String> =
+            site.listens.iter().map(|listen| listen.endpoint.address.to_string()).collect();
         Unexplained::NobodyListens(question.port, addresses.join(", "))
     })?;
-    let own = listen.address.ip().filter(|ip| !ip.is_unspecified());
-    let loopback = match own.or(listen.address.ip()) {
+    let own = listen.endpoint.address.ip().filter(|ip| !ip.is_unspecified());
+    let loopback = match own.or(listen.endpoint.address.ip()) {
         Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
         _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
     let local = question.address.or(own).unwrap_or(loopback);
-    Ok((listen.address.clone(), listen.hosts(Some(local)), local))
+    Ok((listen.endpoint.address.clone(), listen.hosts(Some(local)), local))
 }
 
 /// Whether a socket on this address receives for the other one.

@@ -7,7 +7,6 @@ use http::semantics::{BodyLength, Framing};
 use http::{HeadError, Status};
 use http2::{Code, RequestRules};
 use journal::Level;
-use site::Protocols;
 
 /// How heads are read.
 pub(super) fn rules(policy: &HeadPolicy) -> RequestRules {
@@ -43,8 +42,8 @@ pub(super) fn start(
         other => other,
     };
     arrival.start(pooled, Framing { body, ..framing });
-    let is_enabled = pooled.exchange().scope.policy.http2.is_enabled
-        || arrival.client.hosts().protocols.has(Protocols::HTTP2);
+    let is_enabled =
+        pooled.exchange().scope.policy.http2.is_enabled || arrival.client.hosts().protocols.versions.http2;
     if !is_enabled && pooled.received.refused.is_none() {
         let text =
             "client attempted to request the server name for which the negotiated protocol is disabled";

@@ -3,7 +3,7 @@
 use super::Opening;
 use contract::{Connection, Exchange, Request, Tls};
 use journal::Level;
-use site::{Certificates, Encryption};
+use site::{Application, Certificates, Encryption};
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
@@ -144,7 +144,7 @@ impl Opening {
     fn select(&mut self, policy: ServerPolicy, certificates: &Arc<Certificates>) -> io::Result<()> {
         let server = self.client.named.as_ref().unwrap_or_else(|| self.client.default_server());
         let scope = Arc::clone(&server.scope);
-        let is_stream = self.client.hosts().is_stream();
+        let application = self.client.application();
         let start = self.handshake.get_or_insert_default();
         let tls = Tls {
             agreed: Negotiated::default(),
@@ -155,7 +155,10 @@ impl Opening {
         // Variables see the connection, and a request of which nothing is known.
         let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.client.info).clone() };
         let site = &self.client.serving.site;
-        let variables = Arc::clone(if is_stream { &site.stream_variables } else { &site.variables });
+        let variables = Arc::clone(match application {
+            Application::Http => &site.variables,
+            Application::Stream => &site.stream_variables,
+        });
         let exchange = Exchange::new(Rc::new(connection), Request::new(), scope, variables);
         let selected = certificates.select(&exchange);
         if selected.needs_files() {

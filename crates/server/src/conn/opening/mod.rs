@@ -8,6 +8,7 @@ use super::byte_stream::ByteStream;
 use super::client::Client;
 use handshake::Start;
 use journal::Level;
+use site::{Application, Wrapping};
 use std::io;
 use std::task::{Context, Poll, ready};
 use wire::Transport;
@@ -33,17 +34,15 @@ pub(super) enum Opened {
 }
 
 impl Opening {
-    /// A connection that begins with a header of the PROXY protocol (`is_passed`), a handshake (if it is encrypted), or
-    /// both.
-    pub(super) fn new(client: Client, mut bytes: ByteStream, is_passed: bool) -> Opening {
-        let is_encrypted = !bytes.transport.is_plain();
+    /// A connection that is wrapped so.
+    pub(super) fn new(client: Client, mut bytes: ByteStream, wrapping: Wrapping) -> Opening {
+        let Wrapping { proxy_header, tls } = wrapping;
         if let Transport::Tls(tls) = &mut bytes.transport
-            && is_passed
+            && proxy_header
         {
             tls.clear();
         }
-        let handshake = is_encrypted.then(Start::default);
-        Opening { client, bytes, awaits_proxy_header: is_passed, handshake }
+        Opening { client, bytes, awaits_proxy_header: proxy_header, handshake: tls.then(Start::default) }
     }
 
     /// The connection, which is open.
@@ -73,11 +72,11 @@ impl Opening {
             }
         }
         let client = &self.client;
-        Poll::Ready(match client.hosts().is_stream() {
-            true if self.bytes.clear_by_mistake => Opened::Over,
-            true => Opened::Session,
-            false if client.has_agreed_on_http2() => Opened::Http2,
-            false => Opened::Http1,
+        Poll::Ready(match client.application() {
+            Application::Stream if self.bytes.clear_by_mistake => Opened::Over,
+            Application::Stream => Opened::Session,
+            Application::Http if client.has_agreed_on_http2() => Opened::Http2,
+            Application::Http => Opened::Http1,
         })
     }
 
