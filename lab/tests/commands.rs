@@ -164,6 +164,46 @@ fn a_port_that_another_program_takes_in_a_run_is_named() {
     assert_eq!(output.status.code(), Some(1));
 }
 
+/// One file under two names would be compared with itself, and nobody would see it.
+#[test]
+fn one_program_under_two_names_is_measured_once() {
+    let bench = Bench::new();
+    let folder = bench.0.path().join("twice");
+    fs::create_dir(&folder).unwrap();
+    let text = "programs = [\"none\"]\nversion = [\"reference\", \"--version\"]\nversion_after = \"fulmar-lab-reference \"\n\
+        install = \"\"\nstart = [\"{{program}}\", \"reference\", \"--kind\", \"epoll\", \"--listen\", \"127.0.0.1:{{port}}\", \
+        \"--root\", \"{{root}}\"]\n[default]\n[tuned]\n[[contenders]]\nname = \"one\"\ntitle = \"One\"\n\
+        [[contenders]]\nname = \"other\"\ntitle = \"Other\"\n";
+    fs::write(folder.join("contender.toml"), text).unwrap();
+    let copy = bench.0.path().join("copy");
+    fs::copy(env!("CARGO_BIN_EXE_fulmar-lab"), &copy).unwrap();
+    fs::write(bench.experiment(), EXPERIMENT.replace("\"reference-epoll\"", "\"one\", \"other\"")).unwrap();
+    let programs = [("one", env!("CARGO_BIN_EXE_fulmar-lab")), ("other", copy.to_str().unwrap())];
+    let [one, other] = programs.map(|(name, path)| format!("{name}={path}"));
+    let folder = folder.to_str().unwrap();
+    let output = bench.lab(&[
+        "run",
+        "short",
+        "--turns",
+        "1",
+        "--contender",
+        folder,
+        "--program",
+        &one,
+        "--program",
+        &other,
+    ]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", error(&output));
+    assert!(said.contains("it is the same file as one (SHA-256 "), "{said}");
+    let is_of_other = |line: &String| line.contains("\"contender\":\"other\"");
+    let of_other: Vec<String> = bench.blocks().into_iter().filter(is_of_other).collect();
+    assert_eq!(of_other.len(), 1, "{of_other:?}");
+    assert!(of_other[0].contains("\"failure\":\"it is the same file as one"), "{of_other:?}");
+    let report = fs::read_to_string(bench.out().join("report.md")).unwrap();
+    assert!(report.contains("it is the same file as one"), "{report}");
+}
+
 /// It needs no other file: not this folder, and no server.
 #[test]
 fn the_demonstration_stands_alone() {

@@ -3,6 +3,7 @@
 pub mod contender;
 pub mod digest;
 pub mod engine;
+pub mod environment;
 pub mod features;
 pub mod load;
 pub mod process;

@@ -67,7 +67,7 @@ pub struct Block {
     pub version: String,
     /// Where that program came from: a package with its version, or a path.
     pub origin: String,
-    /// SHA-256 of that program's file, its first 16 hexadecimal digits.
+    /// SHA-256 of that program's file. Blocks of earlier versions have its first 16 digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program_digest: String,
     /// What it needs besides its program, with versions: an interpreter, a database.

@@ -1,6 +1,7 @@
 //! An experiment: what was published, what is loaded here, and what is to be answered. All of it is data, one
 //! TOML file each (`lab/experiments`); this is the shape of those files.
 
+pub mod folder;
 mod names;
 
 use std::collections::BTreeMap;
@@ -50,6 +51,9 @@ pub struct Experiment {
     /// Whether a report on the publications has it: what they ask, and none of them tests.
     #[serde(default)]
     pub belongs_to_published: bool,
+    /// The text of its file.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// Who published it, and on which machine it was measured.
@@ -595,7 +599,7 @@ pub(crate) const BUILT_IN: &[&str] = &[
 impl Experiment {
     /// Reads one file. Fails with the place of what is wrong in it.
     pub fn parse(text: &str) -> Result<Experiment> {
-        let experiment: Experiment = toml::from_str(text)?;
+        let experiment = Experiment { text: text.to_owned(), ..toml::from_str(text)? };
         for load in &experiment.loads {
             let amount = usize::from(load.requests.is_some()) + usize::from(load.seconds.is_some());
             let needed = usize::from(load.kind != Kind::Idle);
@@ -624,17 +628,19 @@ impl Experiment {
     /// belong to them.
     pub fn answering_publications(all: &[Experiment]) -> Vec<&Experiment> {
         let published = || all.iter().filter(|experiment| experiment.source.is_some());
-        let conditions = || {
-            published().flat_map(|experiment| &experiment.findings).flat_map(|finding| &finding.holds_when)
+        let belongs = |experiment: &Experiment| {
+            experiment.source.is_some()
+                || experiment.belongs_to_published
+                || published().any(|other| other.refers_to(experiment))
         };
-        let named = |id: &str| {
-            conditions()
-                .flat_map(Condition::loads)
-                .any(|load| load.split_once('/').is_some_and(|(of, _)| of == id))
-        };
-        let belongs =
-            |experiment: &Experiment| experiment.source.is_some() || experiment.belongs_to_published;
-        all.iter().filter(|experiment| belongs(experiment) || named(&experiment.id)).collect()
+        all.iter().filter(|experiment| belongs(experiment)).collect()
+    }
+
+    /// Whether a finding names a load of another experiment.
+    pub fn refers_to(&self, other: &Experiment) -> bool {
+        let conditions = self.findings.iter().flat_map(|finding| &finding.holds_when);
+        let mut names = conditions.flat_map(Condition::loads).filter_map(|load| load.split_once('/'));
+        names.any(|(of, _)| of == other.id)
     }
 }
 

@@ -1,5 +1,8 @@
 //! Numbers that look random and are always the same: what is made or judged with them can be made again.
 
+/// The seed.
+pub(crate) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Marsaglia's xorshift with 64 bits, from one fixed seed.
 pub(crate) struct XorShift {
     state: u64,
@@ -7,7 +10,7 @@ pub(crate) struct XorShift {
 
 impl XorShift {
     pub(crate) fn new() -> XorShift {
-        XorShift { state: 0x9e37_79b9_7f4a_7c15 }
+        XorShift { state: SEED }
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -1,5 +1,6 @@
 //! The command line, the report, and exports.
 
+pub mod archive;
 pub mod commands;
 pub mod export;
 pub mod import;

@@ -1,15 +1,14 @@
 //! Finding a contender's program, its version, and where it came from.
 
 use std::env;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use super::{Contender, Family};
+use crate::measure::digest;
 
 /// A contender that is there.
 #[derive(Clone, Debug)]
@@ -22,7 +21,7 @@ pub struct Found {
     pub version: String,
     /// The package that it came from with that package's version, or its path.
     pub origin: String,
-    /// SHA-256 of the program's file, its first 16 hexadecimal digits.
+    /// SHA-256 of the program's file.
     pub digest: String,
     /// The files that it needs, each with the package that it came from.
     pub parts: Vec<String>,
@@ -83,7 +82,7 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
         Some(option) => format!("{origin}, built with {option}"),
         None => origin,
     };
-    let digest = digest(&program)?;
+    let digest = digest::of_file(&program)?;
     let mut contender = contender.clone();
     let mut parts = Vec::new();
     for (name, files) in &contender.needs {
@@ -103,19 +102,6 @@ fn packaged(programs: &[String]) -> Option<PathBuf> {
         let program = real(program);
         program.is_ok_and(|program| origin(&program).starts_with(DEBIAN))
     })
-}
-
-fn digest(program: &Path) -> Result<String> {
-    let mut hasher = Sha256::new();
-    let mut file = File::open(program).with_context(|| program.display().to_string())?;
-    let mut part = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut part).with_context(|| program.display().to_string())? {
-            0 => break,
-            length => hasher.update(&part[..length]),
-        }
-    }
-    Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// How the origin of a packaged file begins.
@@ -264,7 +250,6 @@ mod tests {
         assert_eq!(packaged(&["no-such-program".into()]), None);
         let found = packaged(&["dpkg-query".into()]).unwrap();
         assert!(origin(&real(&found).unwrap()).starts_with("Debian dpkg "), "{}", found.display());
-        assert_eq!(digest(&found).unwrap().len(), 16);
     }
 
     #[test]

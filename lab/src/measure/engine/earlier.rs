@@ -7,7 +7,9 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result};
 
 use super::series::{CONFIGURATIONS, RAW};
+use crate::measure::environment;
 use crate::model::block::FILE;
+use crate::model::experiment::folder;
 use crate::model::words;
 
 /// Moves blocks with their raw output and configurations into a separate folder, which is named after the time of
@@ -24,7 +26,7 @@ pub(super) fn put_aside(out: &Path) -> Result<Option<PathBuf>> {
         names.map(|name| out.join(name)).find(|folder| !folder.exists()).context("no name is free")?;
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     // The blocks go last: a run that is cut short here finds them again.
-    for name in [RAW, CONFIGURATIONS, FILE] {
+    for name in [RAW, CONFIGURATIONS, folder::FOLDER, environment::FILE, FILE] {
         let from = out.join(name);
         if from.exists() {
             fs::rename(&from, folder.join(name)).with_context(|| from.display().to_string())?;

@@ -34,9 +34,11 @@ use tempfile::TempDir;
 pub use lineup::Lineup;
 pub use results::Results;
 
+use crate::measure::environment::Environment;
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Experiment, Load};
 use crate::model::machine::Machine;
+use crate::model::order::ToolName;
 use application::Applications;
 use estimate::Takes;
 use series::Series;
@@ -150,6 +152,11 @@ pub fn run(
     let busy = RefCell::new(busy.map(|block| (block.cell.clone(), block.turn)).collect());
     let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
     let failed: BTreeSet<block::Cell> = failed.into_iter().map(|block| block.cell).collect();
+    if settings.turns != Some(0) {
+        let tools = experiments.iter().flat_map(|experiment| &experiment.loads).map(|load| load.tool);
+        Environment::this(tools.chain([ToolName::FulmarLab]).collect()).keep(&settings.out)?;
+        Experiment::keep(&settings.out, experiments, settings.known)?;
+    }
     let machine = Machine::this();
     let place = place()?;
     raise_limit(experiments)?;

@@ -23,6 +23,7 @@ use super::schedule::Schedule;
 use super::site::{self, Site};
 use super::{Event, Lineup, Settings};
 use crate::measure::contender::{Found, Place, Running};
+use crate::measure::digest;
 use crate::measure::tool::FoundTool;
 use crate::model::block::{self, Block, Cell, Circumstances};
 use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, NginxConf, SiteFile};
@@ -269,7 +270,8 @@ impl Series<'_, '_> {
             if let Some(other) = ready.iter().find(same) {
                 let why = format!(
                     "it is the same file as {} (SHA-256 {}…), and one program is not compared with itself",
-                    other.label, found.digest
+                    other.label,
+                    digest::beginning(&found.digest)
                 );
                 self.fail(label, self.clients(), Some(&found), &why)?;
                 continue;
@@ -631,11 +633,10 @@ impl Series<'_, '_> {
 
     fn empty_for(&self, contender: &Ready, clients: u32, turn: u32) -> Block {
         let running = &contender.running;
-        let digest = running.digest.clone();
         Block {
             turn,
             parts: contender.parts.clone(),
-            configuration_digest: digest,
+            configuration_digest: running.digest.clone(),
             ..self.empty(&contender.label, clients, Some(running.found()))
         }
     }

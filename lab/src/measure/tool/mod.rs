@@ -13,13 +13,14 @@ mod weighttp;
 mod wrk;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::model::block::Bar;
 use crate::model::figure::{Figure, Phases};
-use crate::model::order::{self, Order, Protocol, ToolName};
+use crate::model::order::{self, Amount, Order, Protocol, ToolName};
 
 pub use find::{FoundTool, find};
 
@@ -68,6 +69,30 @@ pub fn named(name: ToolName) -> Option<&'static Tool> {
 }
 
 impl Tool {
+    /// Reads what the tool printed into this file, and wrote into the folder next to it, once more.
+    pub fn read_again(&self, protocol: Protocol, raw: &Path) -> Result<Report> {
+        let text = fs::read_to_string(raw).with_context(|| raw.display().to_string())?;
+        // Readers look at nothing else of an order.
+        let order = Order {
+            address: ([127, 0, 0, 1], 80).into(),
+            path: "/".into(),
+            clients: 1,
+            amount: Amount::Requests(1),
+            keep_alive: true,
+            pipeline: 1,
+            tls: None,
+            protocol,
+            rate: None,
+            fields: Vec::new(),
+            numbers: None,
+            body_bytes: None,
+            threads: 1,
+            has_own_cores: false,
+            folder: raw.with_extension("d"),
+        };
+        (self.read)(&order, &text)
+    }
+
     /// Why an order is beyond the tool, if it is.
     pub fn cannot(&self, order: &Order) -> Option<String> {
         if order.protocol == Protocol::Http2 && self.name != ToolName::H2load {

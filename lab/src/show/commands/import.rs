@@ -46,7 +46,7 @@ pub(super) struct ImportArguments {
 
 /// Appends one run, and writes the report of all.
 pub(super) fn main(arguments: &ImportArguments) -> Result<ExitCode> {
-    let all = arguments.common.experiments()?;
+    let all = arguments.common.experiments_of(&arguments.out)?;
     let (id, load) = arguments.load.split_once('/').context("the load is named EXPERIMENT/LOAD")?;
     let experiment = all.iter().find(|experiment| experiment.id == id);
     let ids = || all.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ");

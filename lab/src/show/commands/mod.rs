@@ -1,5 +1,6 @@
 //! The command line.
 
+mod archive;
 mod compare;
 mod demo;
 mod doctor;
@@ -15,7 +16,7 @@ mod say;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -73,6 +74,10 @@ enum Command {
     Export(export::ExportArguments),
     /// Reads what k6 or JMeter measured elsewhere into the results, and writes the report.
     Import(import::ImportArguments),
+    /// Packs results into one archive, from which others can compute the same report.
+    Pack(archive::PackArguments),
+    /// Checks an archive, and computes its figures and its report again.
+    Verify(archive::VerifyArguments),
 }
 
 /// What every command takes.
@@ -109,6 +114,8 @@ pub fn main() -> ExitCode {
         Command::Reference(arguments) => crate::measure::reference::main(&arguments),
         Command::Export(arguments) => export::main(&arguments),
         Command::Import(arguments) => import::main(&arguments),
+        Command::Pack(arguments) => archive::pack(&arguments),
+        Command::Verify(arguments) => archive::verify(&arguments),
         Command::Demo(arguments) => demo::main(&arguments),
     };
     // Measured results keep their exit code, also if the output has no reader.
@@ -164,6 +171,15 @@ impl Common {
         for (path, text, experiment) in own {
             experiment.check_names(&text, &all).with_context(|| path.display().to_string())?;
         }
+        Ok(all)
+    }
+
+    /// The experiments as above, and those that a folder of results has besides.
+    fn experiments_of(&self, out: &Path) -> Result<Vec<Experiment>> {
+        let mut all = self.experiments()?;
+        let kept = Experiment::kept(out)?;
+        let known: Vec<String> = all.iter().map(|experiment| experiment.id.clone()).collect();
+        all.extend(kept.into_iter().filter(|experiment| !known.contains(&experiment.id)));
         Ok(all)
     }
 

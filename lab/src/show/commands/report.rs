@@ -16,13 +16,17 @@ use crate::judge::statistics::FEWEST;
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
 use crate::model::machine::Machine;
-use crate::show::report;
+use crate::show::{archive, report};
 
 /// What `report` takes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ReportArguments {
     #[command(flatten)]
     of: AuditArguments,
+    /// Writes the report of an archive of `pack`. It is unpacked into --out, which is a new folder with the name of the
+    /// archive if nothing else is said.
+    #[arg(long, value_name = "ARCHIVE")]
+    from: Option<PathBuf>,
     /// Writes brief.html and brief.md too, which stand alone: without raw output, configurations and links to files,
     /// and without paths of this machine.
     #[arg(long)]
@@ -40,29 +44,46 @@ pub(super) struct ReportArguments {
 pub(super) struct AuditArguments {
     /// The experiments; all of them where none is named.
     experiments: Vec<String>,
-    /// The folder of the results.
-    #[arg(long, default_value = "target/lab")]
-    out: PathBuf,
+    /// The folder of the results (target/lab).
+    #[arg(long)]
+    out: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
 
+/// The folder of results where none is named.
+const OUT: &str = "target/lab";
+
 /// Writes the report again.
 pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
     let arguments = &all.of;
-    let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
-    let blocks = of(&experiments, arguments)?;
-    let code = write_and_tell(&arguments.out, &experiments, &blocks)?;
+    let named = arguments.out.clone();
+    let (out, known) = match &all.from {
+        Some(archive) => {
+            let out = named.map_or_else(|| archive::stem(archive).map(PathBuf::from), Ok)?;
+            let opened = archive::unpack(archive, &out)?;
+            say!("{} files of {} are in {}", opened.files.len(), archive.display(), out.display());
+            (out, opened.experiments()?)
+        }
+        None => {
+            let out = named.unwrap_or_else(|| OUT.into());
+            let known = arguments.common.experiments_of(&out)?;
+            (out, known)
+        }
+    };
+    let experiments = chosen(known, &arguments.experiments)?;
+    let blocks = of(&out, &experiments, !arguments.experiments.is_empty())?;
+    let code = write_and_tell(&out, &experiments, &blocks)?;
     if all.brief {
-        let written = report::write_brief(&arguments.out, &experiments, &blocks)?;
+        let written = report::write_brief(&out, &experiments, &blocks)?;
         say!("To be shown alone: {} and {}", written.html.display(), written.markdown.display());
     }
     if let Some(folder) = &all.charts {
-        let charts = report::write_charts(folder, &arguments.out, &experiments, &blocks)?;
+        let charts = report::write_charts(folder, &out, &experiments, &blocks)?;
         say!("{} charts: {}", charts.len(), folder.display());
     }
     if let Some(folder) = &all.readme {
-        let paths = report::write_short(folder, &arguments.out, &experiments, &blocks)?;
+        let paths = report::write_short(folder, &out, &experiments, &blocks)?;
         paths.iter().for_each(|path| say!("In short: {}", path.display()));
     }
     Ok(code)
@@ -70,16 +91,15 @@ pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
 
 /// The blocks of these experiments. Fails where the report would have none of what was measured, or not all of it though
 /// no experiment was named: it would take the place of one that had it.
-fn of(experiments: &[Experiment], arguments: &AuditArguments) -> Result<Vec<Block>> {
-    let out = arguments.out.display();
-    let all = block::read(&arguments.out.join(block::FILE))?;
+fn of(out: &Path, experiments: &[Experiment], is_named: bool) -> Result<Vec<Block>> {
+    let all = block::read(&out.join(block::FILE))?;
+    let out = out.display();
     ensure!(!all.is_empty(), "nothing was measured in {out}: run `fulmar-lab run` first");
     let is_wanted =
         |block: &Block| experiments.iter().any(|experiment| experiment.id == block.cell.experiment);
     let (blocks, others): (Vec<Block>, Vec<Block>) = all.into_iter().partition(is_wanted);
     let ids: BTreeSet<&str> = others.iter().map(|block| block.cell.experiment.as_str()).collect();
     let ids = ids.into_iter().collect::<Vec<_>>().join(", ");
-    let is_named = !arguments.experiments.is_empty();
     ensure!(
         others.is_empty() || is_named,
         "{out} has blocks of {ids}: give the file of that experiment by --experiment, as for the run, or name the \
@@ -88,15 +108,16 @@ fn of(experiments: &[Experiment], arguments: &AuditArguments) -> Result<Vec<Bloc
     ensure!(
         !blocks.is_empty(),
         "{out} has no block of {}: those there are belong to {ids}",
-        arguments.experiments.join(", ")
+        experiments.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ")
     );
     Ok(blocks)
 }
 
 /// Looks whether figures, published and measured, fit together.
 pub(super) fn audit(arguments: &AuditArguments) -> Result<ExitCode> {
-    let blocks = block::read(&arguments.out.join(block::FILE))?;
-    for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
+    let out = arguments.out.clone().unwrap_or_else(|| OUT.into());
+    let blocks = block::read(&out.join(block::FILE))?;
+    for experiment in chosen(arguments.common.experiments_of(&out)?, &arguments.experiments)? {
         let remarks = audit::audit(&experiment, &blocks);
         audit::print(&mut io::stdout().lock(), &experiment, &remarks)?;
     }

@@ -81,6 +81,13 @@ pub struct Written {
     pub csv: Vec<PathBuf>,
 }
 
+impl Written {
+    /// All files.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.html, &self.markdown].into_iter().chain(&self.csv)
+    }
+}
+
 /// Writes `report.html`, `report.md` and `csv/*.csv` into `out`, the folder of results. Experiments without blocks
 /// have no CSV file. Fails where a file cannot be written.
 pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Written> {
