@@ -172,3 +172,44 @@ fn results_need_no_other_file() {
     assert!(told.contains("F1 It answers every request."), "{told}");
     succeeds(&lab(place.path(), &["audit", "short", "--out", "results"]));
 }
+
+/// A claim is added by a separate file, without a change of its experiment.
+#[test]
+fn a_claim_is_a_file() {
+    let place = packed();
+    let claim = "experiment = \"short\"\nid = \"F2\"\nclaim = \"Threads answer, too\"\nquoted = \"0 failed\"\n\
+        holds_when = [{ is = \"answers_all\", load = \"kept\", of = \"reference-thread\" }]\n";
+    fs::write(place.path().join("claim.toml"), claim).unwrap();
+    let run = [
+        "run",
+        "short",
+        "--experiment",
+        "short.toml",
+        "--claim",
+        "claim.toml",
+        "--turns",
+        "1",
+        "--out",
+        "more",
+    ];
+    let told = succeeds(&lab(place.path(), &run));
+    assert!(told.contains("F2 Threads answer, too\n     "), "{told}");
+    succeeds(&lab(place.path(), &["pack", "--out", "more", "--archive", "more.tar.gz"]));
+    fs::remove_file(place.path().join("claim.toml")).unwrap();
+    succeeds(&lab(place.path(), &["verify", "more.tar.gz"]));
+    let told = succeeds(&lab(place.path(), &["claims", "short", "--out", "more", "--write", "claims.md"]));
+    assert!(told.contains("published: 0 failed") && told.contains("2 claims of 1 publications"), "{told}");
+    let page = fs::read_to_string(place.path().join("claims.md")).unwrap();
+    assert!(page.contains("Threads answer, too") && !page.contains("not measured"), "{page}");
+    let told = succeeds(&lab(place.path(), &["claims", "windows-hey"]));
+    assert!(told.contains("not measured") && told.contains("8 claims of 1 publications"), "{told}");
+
+    for (right, wrong, says) in [
+        ("short", "colours", "line 1: no experiment is called colours"),
+        ("kept", "lost", "line 5: finding F2: no load is called lost"),
+        ("reference-thread", "nobody", "line 5: finding F2: no contender is called nobody"),
+    ] {
+        fs::write(place.path().join("claim.toml"), claim.replace(right, wrong)).unwrap();
+        fails(&lab(place.path(), &run), &["claim.toml: ", says]);
+    }
+}

@@ -1,8 +1,11 @@
 //! An experiment: what was published, what is loaded here, and what is to be answered. All of it is data, one
 //! TOML file each (`lab/experiments`); this is the shape of those files.
 
+mod claims;
 pub mod folder;
 mod names;
+mod register;
+mod wording;
 
 use std::collections::BTreeMap;
 
@@ -431,14 +434,23 @@ pub struct Stated {
     pub says: String,
 }
 
-/// A conclusion of the publication.
+/// A conclusion of the publication. One in a separate file is a claim of the register (`lab/claims`).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
+    /// The experiment that it belongs to, if it has a file of its own.
+    pub experiment: Option<String>,
     /// `F1`, `F2`, …
     pub id: String,
     /// What it says, in our words.
     pub claim: String,
+    /// The published figures.
+    pub quoted: Option<String>,
+    /// What the author of the publication says of the verdict.
+    pub answer: Option<Reply>,
+    /// The text of its file, if it has one.
+    #[serde(skip)]
+    pub text: String,
     /// The same in few words, for the picture on the report's first page.
     pub short: Option<Short>,
     /// Why it cannot be tested here, if it cannot: what was published is not measured.
@@ -450,6 +462,18 @@ pub struct Finding {
     /// asked of those that are here.
     #[serde(default)]
     pub partly: bool,
+}
+
+/// What an author answered.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    /// Who.
+    pub by: String,
+    /// The day.
+    pub on: String,
+    /// The answer, word for word.
+    pub says: String,
 }
 
 /// A finding in few words. Of its conditions the first one that has both a published and a measured ratio is drawn.
@@ -616,12 +640,16 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// All that the program brings along.
+    /// All that the program brings along, with the claims of the register.
     pub fn built_in() -> Result<Vec<Experiment>> {
         let parse = |text: &&str| {
             Experiment::parse(text).with_context(|| text.lines().next().unwrap_or_default().to_owned())
         };
-        BUILT_IN.iter().map(parse).collect()
+        let mut all: Vec<Experiment> = BUILT_IN.iter().map(parse).collect::<Result<_>>()?;
+        for text in register::CLAIMS {
+            Experiment::add_claim(&mut all, Finding::parse(text)?)?;
+        }
+        Ok(all)
     }
 
     /// What answers the publications: their experiments, those of the lab's own that their findings name, and those that

@@ -26,7 +26,7 @@ pub(super) fn put_aside(out: &Path) -> Result<Option<PathBuf>> {
         names.map(|name| out.join(name)).find(|folder| !folder.exists()).context("no name is free")?;
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     // The blocks go last: a run that is cut short here finds them again.
-    for name in [RAW, CONFIGURATIONS, folder::FOLDER, environment::FILE, FILE] {
+    for name in [RAW, CONFIGURATIONS, folder::FOLDER, folder::CLAIMS, environment::FILE, FILE] {
         let from = out.join(name);
         if from.exists() {
             fs::rename(&from, folder.join(name)).with_context(|| from.display().to_string())?;

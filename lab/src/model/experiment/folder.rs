@@ -1,25 +1,36 @@
 //! The files of experiments in a folder of results, which so needs no other file to be understood.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Experiment;
+use super::{Experiment, Finding};
 
 /// The folder of these files within that of the results.
 pub const FOLDER: &str = "experiments";
 
+/// The folder of their claims, with a folder for each experiment.
+pub const CLAIMS: &str = "claims";
+
 impl Experiment {
     /// Writes the files of these experiments, and of those among all that their findings refer to.
     pub fn keep(out: &Path, these: &[Experiment], all: &[Experiment]) -> Result<()> {
-        let folder = out.join(FOLDER);
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        for experiment in Experiment::with_referred(these, all) {
-            let path = folder.join(&experiment.id).with_added_extension("toml");
-            fs::write(&path, &experiment.text).with_context(|| path.display().to_string())?;
+        for (path, text) in Experiment::with_referred(these, all).into_iter().flat_map(Experiment::files) {
+            let path = out.join(path);
+            let folder = path.parent().unwrap_or(out);
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
         }
         Ok(())
+    }
+
+    /// Its own file and those of its claims: the path below the folder of results, and the text.
+    pub fn files(&self) -> Vec<(String, &str)> {
+        let claims = self.findings.iter().filter(|finding| finding.experiment.is_some());
+        let claim = |finding: &'_ Finding| format!("{CLAIMS}/{}/{}", self.id, finding.file_name());
+        let claims = claims.map(|finding| (claim(finding), finding.text.as_str()));
+        std::iter::once((format!("{FOLDER}/{}.toml", self.id), self.text.as_str())).chain(claims).collect()
     }
 
     /// These experiments, and those among all that their findings refer to.
@@ -29,23 +40,36 @@ impl Experiment {
         these.iter().chain(all.iter().filter(is_new).filter(referred)).collect()
     }
 
-    /// The experiments whose files were kept, by the names of the files; none where there is no such folder.
+    /// The experiments whose files were kept, by the names of the files, with their claims; none where there is no such
+    /// folder.
     pub fn kept(out: &Path) -> Result<Vec<Experiment>> {
-        let folder = out.join(FOLDER);
-        let Ok(entries) = fs::read_dir(&folder) else { return Ok(Vec::new()) };
-        let mut paths = Vec::new();
-        for entry in entries {
-            let path = entry.with_context(|| folder.display().to_string())?.path();
-            paths.extend(Some(path).filter(|path| path.extension().is_some_and(|ending| ending == "toml")));
+        let mut all = read(&out.join(FOLDER), Experiment::parse)?;
+        let ids: Vec<String> = all.iter().map(|experiment| experiment.id.clone()).collect();
+        for id in ids {
+            let folder = out.join(CLAIMS).join(id);
+            for claim in read(&folder, Finding::parse)? {
+                Experiment::add_claim(&mut all, claim).with_context(|| folder.display().to_string())?;
+            }
         }
-        paths.sort();
-        let read = |path: &std::path::PathBuf| {
-            let read = fs::read_to_string(path).map_err(anyhow::Error::from);
-            let parsed = read.and_then(|text| Experiment::parse(&text));
-            parsed.with_context(|| path.display().to_string())
-        };
-        paths.iter().map(read).collect()
+        Ok(all)
     }
+}
+
+/// What the TOML files of a folder hold, by the names of the files.
+fn read<T>(folder: &Path, parse: fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        paths.extend(Some(path).filter(|path| path.extension().is_some_and(|ending| ending == "toml")));
+    }
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let read = fs::read_to_string(path).map_err(anyhow::Error::from);
+        let parsed = read.and_then(|text| parse(&text));
+        parsed.with_context(|| path.display().to_string())
+    };
+    paths.iter().map(read).collect()
 }
 
 #[cfg(test)]

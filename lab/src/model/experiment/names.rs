@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::{Condition, Experiment};
+use super::{Condition, Experiment, Finding};
 
 impl Experiment {
     /// Sees that loads and findings of one file have their own names, and that all loads that are named are there,
@@ -26,24 +26,31 @@ impl Experiment {
                 at(text, name, &format!("figures of a load {name}; there are {there}"))
             );
         }
-        for finding in &self.findings {
-            let none = || format!("finding {}: there is no condition under which it holds", finding.id);
-            ensure!(!finding.holds_when.is_empty(), at(text, &finding.id, &none()));
-            for name in finding.holds_when.iter().flat_map(Condition::loads) {
-                let missing = || format!("finding {}: no load is called {name}", finding.id);
-                ensure!(self.has_load(name, all), at(text, name, &missing()));
-            }
+        self.findings.iter().try_for_each(|finding| self.check_finding(finding, all))
+    }
+
+    /// Sees that a finding has conditions, and that the loads are there that they name. The error begins with the number of
+    /// a line in the finding's file, or in that of the experiment.
+    pub fn check_finding(&self, finding: &Finding, all: &[Experiment]) -> Result<()> {
+        let text = self.text_of(finding);
+        let none = || format!("finding {}: there is no condition under which it holds", finding.id);
+        ensure!(!finding.holds_when.is_empty(), at(text, &finding.id, &none()));
+        for name in finding.holds_when.iter().flat_map(Condition::loads) {
+            let missing = || format!("finding {}: no load is called {name}", finding.id);
+            ensure!(self.has_load(name, all), at(text, name, &missing()));
         }
         Ok(())
+    }
+
+    /// The file in which a finding stands.
+    fn text_of<'a>(&'a self, finding: &'a Finding) -> &'a str {
+        if finding.text.is_empty() { &self.text } else { &finding.text }
     }
 
     /// Checks that all names are contenders, and that those take part of which figures, loads and findings
     /// are. The error begins with the number of a line.
     pub fn check_contenders(&self, text: &str, contenders: &[String]) -> Result<()> {
-        let known = |name: &str| {
-            let bare = name.split('@').next().unwrap_or(name);
-            contenders.iter().any(|contender| contender == bare)
-        };
+        let known = |name: &str| is_known(name, contenders);
         let behind = self.loads.iter().filter_map(|load| load.backend.as_ref());
         for name in self.contenders.iter().chain(behind) {
             let nobody = || format!("no contender is called {name}; there are {}", contenders.join(", "));
@@ -56,13 +63,8 @@ impl Experiment {
             let stranger = || format!("{name} is not among the contenders of {}", self.id);
             ensure!(self.contenders.contains(name), at(text, name, &stranger()));
         }
-        for finding in &self.findings {
-            for name in finding.holds_when.iter().flat_map(Condition::contenders) {
-                let nobody = || format!("finding {}: no contender is called {name}", finding.id);
-                ensure!(known(name), at(text, name, &nobody()));
-            }
-        }
-        Ok(())
+        let stranger = |finding: &Finding| finding.stranger_in(self.text_of(finding), contenders);
+        self.findings.iter().find_map(stranger).map_or(Ok(()), Err)
     }
 
     /// Whether there is a load of this name: `load`, or `experiment/load`.
@@ -71,6 +73,25 @@ impl Experiment {
         let mut of = all.iter().filter(|experiment| experiment.id == of);
         of.any(|of| of.loads.iter().any(|other| other.id == load))
     }
+}
+
+impl Finding {
+    /// What is wrong with the file of a claim that names a contender which is not known.
+    pub fn stranger(&self, contenders: &[String]) -> Option<anyhow::Error> {
+        self.stranger_in(&self.text, contenders)
+    }
+
+    fn stranger_in(&self, text: &str, contenders: &[String]) -> Option<anyhow::Error> {
+        let mut names = self.holds_when.iter().flat_map(Condition::contenders);
+        let name = names.find(|name| !is_known(name, contenders))?;
+        Some(at(text, name, &format!("finding {}: no contender is called {name}", self.id)))
+    }
+}
+
+/// Whether this is the name of a contender, or `name@program`.
+fn is_known(name: &str, contenders: &[String]) -> bool {
+    let bare = name.split('@').next().unwrap_or(name);
+    contenders.iter().any(|contender| contender == bare)
 }
 
 impl Condition {

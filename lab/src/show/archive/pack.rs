@@ -15,7 +15,7 @@ use super::manifest::Manifest;
 use super::{CITATION, MANIFEST, README, SUMS};
 use crate::measure::{digest, environment};
 use crate::model::block;
-use crate::model::experiment::{Experiment, folder};
+use crate::model::experiment::Experiment;
 use crate::show::report;
 
 /// The files and folders of results that an archive takes as they are. The report and the experiments are written for it.
@@ -69,10 +69,9 @@ fn files(contents: &Contents<'_>) -> Result<BTreeMap<String, Content>> {
     for name in KEPT {
         collect(out, name, &mut files)?;
     }
-    for experiment in Experiment::with_referred(contents.experiments, contents.all) {
-        let path = format!("{}/{}.toml", folder::FOLDER, experiment.id);
-        files.insert(path, Content::Text(experiment.text.clone()));
-    }
+    let experiments = Experiment::with_referred(contents.experiments, contents.all);
+    let texts = experiments.into_iter().flat_map(Experiment::files);
+    files.extend(texts.map(|(path, text)| (path, Content::Text(text.to_owned()))));
     let written = report::write(out, contents.experiments, contents.blocks)?;
     for path in written.paths() {
         let name = path.strip_prefix(out).unwrap_or(path).display().to_string();

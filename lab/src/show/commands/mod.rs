@@ -1,6 +1,7 @@
 //! The command line.
 
 mod archive;
+mod claims;
 mod compare;
 mod demo;
 mod doctor;
@@ -29,7 +30,7 @@ use crate::measure::contender::Contender;
 use crate::measure::engine::Lineup;
 use crate::measure::load::LoadArguments;
 use crate::measure::reference::ReferenceArguments;
-use crate::model::experiment::Experiment;
+use crate::model::experiment::{Experiment, Finding};
 
 /// With which code the program ends.
 const CODES: &str = "Exit codes: 0 where something was measured, or what was asked for is there; 1 for an error, where \
@@ -74,6 +75,8 @@ enum Command {
     Export(export::ExportArguments),
     /// Reads what k6 or JMeter measured elsewhere into the results, and writes the report.
     Import(import::ImportArguments),
+    /// The register of claims: what was published, and the verdicts of the results.
+    Claims(claims::ClaimsArguments),
     /// Packs results into one archive, from which others can compute the same report.
     Pack(archive::PackArguments),
     /// Checks an archive, and computes its figures and its report again.
@@ -92,6 +95,9 @@ struct Common {
     /// Another experiment: a TOML file.
     #[arg(long = "experiment", value_name = "FILE", global = true)]
     experiment_files: Vec<PathBuf>,
+    /// Another claim of an experiment: a TOML file as those of the register.
+    #[arg(long = "claim", value_name = "FILE", global = true)]
+    claim_files: Vec<PathBuf>,
 }
 
 /// The exit code of a program that was ended by SIGINT.
@@ -114,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Reference(arguments) => crate::measure::reference::main(&arguments),
         Command::Export(arguments) => export::main(&arguments),
         Command::Import(arguments) => import::main(&arguments),
+        Command::Claims(arguments) => claims::main(&arguments),
         Command::Pack(arguments) => archive::pack(&arguments),
         Command::Verify(arguments) => archive::verify(&arguments),
         Command::Demo(arguments) => demo::main(&arguments),
@@ -171,6 +178,9 @@ impl Common {
         for (path, text, experiment) in own {
             experiment.check_names(&text, &all).with_context(|| path.display().to_string())?;
         }
+        for path in &self.claim_files {
+            add_claim(&mut all, path).with_context(|| path.display().to_string())?;
+        }
         Ok(all)
     }
 
@@ -185,6 +195,11 @@ impl Common {
 
     /// Fails where an experiment of the command line names a contender that is not known.
     fn check_contenders(&self, lineup: &Lineup) -> Result<()> {
+        for path in &self.claim_files {
+            let claim = Finding::parse(&std::fs::read_to_string(path)?)?;
+            let nobody = claim.stranger(&lineup.names());
+            nobody.map_or(Ok(()), Err).with_context(|| path.display().to_string())?;
+        }
         for (path, text, experiment) in self.own_experiments()? {
             let checked = experiment.check_contenders(&text, &lineup.names());
             checked.with_context(|| path.display().to_string())?;
@@ -204,6 +219,14 @@ impl Common {
             .map(|path| read(path).with_context(|| path.display().to_string()))
             .collect()
     }
+}
+
+/// Adds the claim of a file to its experiment.
+fn add_claim(all: &mut [Experiment], path: &Path) -> Result<()> {
+    let claim = Finding::parse(&std::fs::read_to_string(path)?)?;
+    Experiment::add_claim(all, claim.clone())?;
+    let experiment = all.iter().find(|one| claim.experiment.as_ref() == Some(&one.id));
+    experiment.map_or(Ok(()), |experiment| experiment.check_finding(&claim, all))
 }
 
 /// The experiments of these names, in the order of the program; all of them where no name is given.

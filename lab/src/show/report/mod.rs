@@ -25,6 +25,7 @@ mod picture;
 mod plots;
 mod portable;
 mod prices;
+mod register;
 #[cfg(test)]
 mod rendered;
 mod scale;
@@ -53,6 +54,8 @@ use plots::Styles;
 use portable::Folders;
 use prices::Prices;
 use summary::{Summary, Work};
+
+pub use register::register;
 
 /// How much a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
