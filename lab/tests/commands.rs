@@ -218,6 +218,7 @@ fn the_demonstration_stands_alone() {
         let lines = said.lines().filter(|line| line.trim_start().starts_with(load) && line.contains("p99"));
         assert_eq!(lines.filter(|line| !line.contains("not measured")).count(), 2, "{load}: {said}");
     }
+    assert!(said.contains("reference-thread differ cannot be said: fewer than 6 turns"), "{said}");
     let report = fs::read_to_string(folder.path().join("fulmar-lab-demo/report.html")).unwrap();
     // A load during which the machine was busy has no answer; if that is so of both loads, the report says so.
     let answers = ["Which server for small files", "No server is ranked"];
@@ -422,4 +423,29 @@ fn a_publication_without_authors_has_a_year() {
     let output = lab(&["list"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("A picture, by two tools (2025)\n"), "{said}");
+}
+
+/// A comparison whose blocks are short, with bounds for checks that run by themselves.
+#[test]
+fn a_comparison_fails_beyond_a_bound() {
+    let bench = Bench::new();
+    fs::write(bench.experiment(), EXPERIMENT.replace("requests = 100", "seconds = 30")).unwrap();
+    let compare = |more: &[&str]| {
+        let always =
+            ["compare", "reference-epoll", "reference-thread", "--workload", "short", "--seconds", "0.1"];
+        bench.lab(&[&always[..], more].concat())
+    };
+    let output =
+        compare(&["--turns", "6", "--fail-if", "requests_per_s>0.0001", "--fail-if", "requests_per_s>9999"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}{}", error(&output));
+    assert!(said.contains("--fail-if requests_per_s>0.0001: kept, 2 clients: beyond: "), "{said}");
+    assert!(said.contains("--fail-if requests_per_s>9999: kept, 2 clients: not beyond: "), "{said}");
+    let output = compare(&["--turns", "1", "--fail-if", "requests_per_s>0.0001"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("undecided, 6 pairs are needed"), "{said}");
+    let load = bench.lab(&["compare", "reference-epoll", "reference-thread", "--workload", "short/ketp"]);
+    fails(&load, &["short: no load is called ketp; did you mean kept? There are kept"]);
+    fails(&bench.lab(&["run", "shrot"]), &["no experiment is called shrot; did you mean short?"]);
+    fails(&bench.lab(&["compare", "reference-epol", "nginx"]), &["did you mean reference-epoll?"]);
 }

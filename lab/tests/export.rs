@@ -148,7 +148,7 @@ fn exported(name: ToolName) -> Result<Option<(Arc<AtomicU64>, tempfile::TempDir,
     });
     let folder = tempfile::tempdir()?;
     let experiment = Experiment::parse(EXPERIMENT)?;
-    let written: Vec<PathBuf> = export(&experiment, &address.to_string(), folder.path())?;
+    let written: Vec<PathBuf> = export(&experiment, &address.to_string(), folder.path())?.written;
     ensure!(written.len() == 4, "{written:?}");
     Ok(Some((seen, folder, program)))
 }

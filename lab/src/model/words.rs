@@ -42,6 +42,34 @@ pub fn scaled(figure: Figure, value: f64) -> String {
     })
 }
 
+/// That nothing has this name, which name may have been meant, and which ones there are.
+pub fn unknown<S: AsRef<str>>(what: &str, name: &str, known: &[S]) -> String {
+    let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    let nearest = names.iter().map(|other| (distance(name, other), *other)).min();
+    // Two letters that changed places count as two mistakes.
+    let is_near = |wrong: usize, letters: usize| wrong <= 2.max(letters / 3) && 2 * wrong <= letters;
+    let meant = nearest.filter(|(wrong, other)| is_near(*wrong, name.len().max(other.len())));
+    let meant = meant.map_or(String::new(), |(_, other)| format!("; did you mean {other}?"));
+    let there_are = if meant.is_empty() { "; there are" } else { " There are" };
+    format!("no {what} is called {name}{meant}{there_are} {}", names.join(", "))
+}
+
+/// How many letters have to be put in, left out or replaced to make one word of another (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = line + 1;
+        for (column, with) in other.iter().enumerate() {
+            let replaced = corner + usize::from(letter != *with);
+            corner = row[column + 1];
+            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 /// `1 client`, `1,000 clients`.
 pub fn clients(count: u32) -> String {
     if count == 1 { "1 client".into() } else { format!("{} clients", number(f64::from(count))) }
@@ -76,6 +104,18 @@ fn civil(days: f64) -> (f64, f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_with_a_mistake_is_guessed() {
+        let known = ["nginx", "apache-event", "apache-prefork"];
+        assert_eq!(
+            unknown("contender", "ngnix", &known),
+            "no contender is called ngnix; did you mean nginx? There are nginx, apache-event, apache-prefork"
+        );
+        let far = unknown("contender", "colour", &known);
+        assert_eq!(far, "no contender is called colour; there are nginx, apache-event, apache-prefork");
+        assert_eq!([distance("", "ab"), distance("abc", "abc"), distance("apache", "apaches")], [2, 0, 1]);
+    }
 
     #[test]
     fn numbers() {

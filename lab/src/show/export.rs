@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::measure::engine::site;
 use crate::measure::tool::{self, jmeter, k6};
 use crate::model::experiment::{Experiment, Kind, Load};
 use crate::model::order::{Order, ToolName};
@@ -14,21 +15,47 @@ use crate::model::order::{Order, ToolName};
 /// What says how the files are run.
 const COMMANDS: &str = "commands.txt";
 
+/// The folder of the files that the target has to serve.
+const SITE: &str = "site";
+
+/// What was exported.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// The files that were written.
+    pub written: Vec<PathBuf>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+}
+
 /// Writes one k6 script and one JMeter plan for each load into a folder, and `commands.txt` with the commands that run
-/// them and with what could not be exported, and why. `target` is a host with an optional port, or a URL without a
+/// them and with what could not be exported, and why. The files that the target has to serve go into `site`. `target` is a host with an optional port, or a URL without a
 /// path. Nothing is sent.
-pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Exported> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let mut written = Vec::new();
+    let (mut written, mut left_out) = (Vec::new(), Vec::new());
     let mut commands = format!(
         "# {}: against {target}\n# k6 shares a load out among its machines; each of JMeter's sends all of it.\n",
         experiment.title
     );
+    let serves_files = experiment.loads.iter().any(|load| load.application.is_none());
+    if serves_files && !experiment.files.is_empty() {
+        site::write(&folder.join(SITE), &experiment.files)?;
+        writeln!(commands, "# The target serves the files of {SITE}/, from its root.")?;
+        written.push(folder.join(SITE));
+    }
     for load in &experiment.loads {
         writeln!(commands, "\n# {}", load.title)?;
+        if let Some(name) = &load.application {
+            writeln!(
+                commands,
+                "# The target serves the application {name}, which is not exported: lab/applications/{name}"
+            )?;
+            left_out.push(format!("{}: the application {name}; the target has to have it", load.id));
+        }
         let Some(order) = order(load, folder) else {
             let why = load.not_yet.as_deref().unwrap_or("only the lab itself can do this");
             writeln!(commands, "# not exported: {why}")?;
+            left_out.push(format!("{}: {why}", load.id));
             continue;
         };
         let url = url(target, load)?;
@@ -36,6 +63,7 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
         for name in [ToolName::K6, ToolName::Jmeter] {
             if let Some(why) = tool::named(name).and_then(|tool| tool.cannot(&order)) {
                 writeln!(commands, "# not exported for {name}: {why}")?;
+                left_out.push(format!("{}, for {name}: {why}", load.id));
                 continue;
             }
             let (ending, text) = match name {
@@ -62,7 +90,7 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
     let path = folder.join(COMMANDS);
     fs::write(&path, commands).with_context(|| path.display().to_string())?;
     written.push(path);
-    Ok(written)
+    Ok(Exported { written, left_out })
 }
 
 /// The script as resources for k6's operator for Kubernetes: a ConfigMap that holds it, and a TestRun that shares it out
@@ -160,7 +188,8 @@ mod tests {
     fn loads_become_scripts_and_plans() {
         let folder = tempfile::tempdir().unwrap();
         let experiment = Experiment::parse(TEXT).unwrap();
-        let written = export(&experiment, "http://server.example:8080/", folder.path()).unwrap();
+        let exported = export(&experiment, "http://server.example:8080/", folder.path()).unwrap();
+        let written = exported.written;
         let names: Vec<_> =
             written.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
         assert_eq!(
@@ -189,5 +218,21 @@ mod tests {
         assert!(commands.contains("not exported for jmeter: "), "{commands}");
         assert!(commands.contains("# Idle\n# not exported: "), "{commands}");
         assert!(export(&experiment, "http://server.example/path", folder.path()).is_err());
+        assert_eq!(exported.left_out.len(), 2, "{:?}", exported.left_out);
+        assert!(exported.left_out[0].starts_with("constant, for jmeter: "), "{:?}", exported.left_out);
+        assert_eq!(exported.left_out[1], "idle: only the lab itself can do this");
+    }
+
+    #[test]
+    fn the_files_that_the_target_serves_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = "[[files]]\npath = \"a/1k\"\nlength = 1024\n";
+        let experiment =
+            Experiment::parse(&TEXT.replacen("[[loads]]", &format!("{files}[[loads]]"), 1)).unwrap();
+        let exported = export(&experiment, "server.example", folder.path()).unwrap();
+        assert!(exported.written.contains(&folder.path().join("site")));
+        assert_eq!(fs::read(folder.path().join("site/a/1k")).unwrap().len(), 1024);
+        let commands = fs::read_to_string(folder.path().join("commands.txt")).unwrap();
+        assert!(commands.contains("# The target serves the files of site/"), "{commands}");
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::measure::contender::{Contender, Found, find};
 use crate::measure::tool::{self, FoundTool, Tool};
 use crate::model::order::{Order, ToolName};
+use crate::model::words;
 
 /// All contenders and tools that the lab knows, looked for once.
 pub struct Lineup {
@@ -69,9 +70,7 @@ impl Lineup {
             None => (label, self.given.get(label).map(PathBuf::as_path)),
         };
         let contender = self.contenders.iter().find(|contender| contender.name == name);
-        let contender = contender.with_context(|| {
-            format!("no contender is called {name}; there are {}", self.names().join(", "))
-        })?;
+        let contender = contender.with_context(|| words::unknown("contender", name, &self.names()))?;
         find(contender, program)
     }
 }

@@ -43,7 +43,7 @@ impl Site {
 }
 
 /// Writes files below a root, which is there then.
-pub(super) fn write(root: &Path, files: &[SiteFile]) -> Result<()> {
+pub fn write(root: &Path, files: &[SiteFile]) -> Result<()> {
     fs::create_dir_all(root).with_context(|| root.display().to_string())?;
     for file in files {
         let bytes = bytes_of(file);

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::{Experiment, Finding, names};
+use crate::model::words;
 
 impl Finding {
     /// Reads the file of one claim. Fails with the place of what is wrong in it.
@@ -35,7 +36,7 @@ impl Experiment {
         let name = claim.experiment.clone().unwrap_or_default();
         let ids: Vec<&str> = all.iter().map(|experiment| experiment.id.as_str()).collect();
         let unknown = || {
-            let wrong = format!("no experiment is called {name}; there are {}", ids.join(", "));
+            let wrong = words::unknown("experiment", &name, &ids);
             names::at(&claim.text, &name, &wrong)
         };
         let place = ids.iter().position(|id| *id == name).ok_or_else(unknown)?;

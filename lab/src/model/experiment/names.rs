@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow, ensure};
 
 use super::{Condition, Experiment, Finding};
+use crate::model::words;
 
 impl Experiment {
     /// Sees that loads and findings of one file have their own names, and that all loads that are named are there,
@@ -53,7 +54,7 @@ impl Experiment {
         let known = |name: &str| is_known(name, contenders);
         let behind = self.loads.iter().filter_map(|load| load.backend.as_ref());
         for name in self.contenders.iter().chain(behind) {
-            let nobody = || format!("no contender is called {name}; there are {}", contenders.join(", "));
+            let nobody = || words::unknown("contender", name, contenders);
             ensure!(known(name), at(text, name, &nobody()));
         }
         let loaded =

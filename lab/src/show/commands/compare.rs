@@ -1,6 +1,5 @@
 //! `fulmar-lab compare`: two contenders with the same load, or one contender with two loads.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -10,6 +9,7 @@ use clap::Args;
 
 use super::progress::Progress;
 use super::say::{self, say};
+use super::threshold::Threshold;
 use super::{Common, INTERRUPTED, interrupted};
 use crate::judge::comparison::Comparison;
 use crate::judge::findings;
@@ -19,6 +19,7 @@ use crate::model::block::{self, Block};
 use crate::model::experiment::{Condition, Experiment, Kind, Load, TURNS};
 use crate::model::figure::Figure;
 use crate::model::machine::Machine;
+use crate::model::words;
 
 /// What a comparison takes.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +38,16 @@ pub(super) struct CompareArguments {
     /// Fewer pairs: the figures are indicative.
     #[arg(long)]
     quick: bool,
+    /// The length of each block, instead of what the load says.
+    #[arg(long, value_name = "S", value_parser = super::some_seconds)]
+    seconds: Option<f64>,
+    /// About how long all takes: long blocks end earlier. No pair is left out.
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = super::some_minutes)]
+    minutes: Option<f64>,
+    /// Ends with status 3 if a ratio is shown to be beyond a bound, for example `cpu_us_per_request>1.05`. May be given
+    /// several times.
+    #[arg(long = "fail-if", value_name = "FIGURE>RATIO", requires = "second", value_parser = Threshold::parse)]
+    thresholds: Vec<Threshold>,
     /// The folder of the results.
     #[arg(long, default_value = "target/compare")]
     out: PathBuf,
@@ -68,7 +79,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         out: arguments.out.clone(),
         // The loads are those of a full run: only their repetitions are fewer.
         quick: false,
-        minutes: None,
+        minutes: arguments.minutes,
         turns: Some(turns),
         resume: false,
         known: &known,
@@ -93,7 +104,46 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     ensure!(is_compared, "there was nothing to compare: no two blocks of one turn gave figures");
-    Ok(ExitCode::SUCCESS)
+    match names[..] {
+        [first, second] => judge(&blocks, [first, second], &arguments.thresholds),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Says of each threshold whether a load is beyond it. Fails where nothing gave the figure of one.
+fn judge(blocks: &[Block], pair: [&str; 2], thresholds: &[Threshold]) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for threshold in thresholds {
+        let compared = cells(blocks);
+        let compared =
+            compared.iter().filter_map(|(_, blocks)| Comparison::of(blocks, pair, threshold.figure));
+        let compared: Vec<Comparison> = compared.collect();
+        ensure!(!compared.is_empty(), "--fail-if {threshold}: no load gave this figure");
+        for row in compared {
+            let (is_beyond, words) = threshold.judge(&row);
+            say!("--fail-if {threshold}: {}: {words}", row.name);
+            if is_beyond {
+                code = ExitCode::from(super::BEYOND);
+            }
+        }
+    }
+    Ok(code)
+}
+
+type CellKey = (String, String, u32, u32);
+
+/// The blocks of each load, number of clients and number of cores, in the order of measurement.
+fn cells(blocks: &[Block]) -> Vec<(CellKey, Vec<&Block>)> {
+    let mut cells: Vec<(CellKey, Vec<&Block>)> = Vec::new();
+    for block in blocks {
+        let cell = &block.cell;
+        let key = (cell.experiment.clone(), cell.load.clone(), cell.clients, cell.cores);
+        match cells.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, blocks)) => blocks.push(block),
+            None => cells.push((key, vec![block])),
+        }
+    }
+    cells
 }
 
 /// The turns that the experiments need; no fewer than a claim does.
@@ -109,11 +159,18 @@ fn experiments(arguments: &CompareArguments, names: &[&str]) -> Result<Vec<Exper
             workload.split_once('/').map_or((workload.as_str(), None), |(name, load)| (name, Some(load)));
         let all = arguments.common.experiments()?;
         for mut experiment in super::chosen(all, &[name.to_owned()])? {
+            let ids: Vec<String> = experiment.loads.iter().map(|load| load.id.clone()).collect();
             experiment.loads.retain(|one| load.is_none_or(|load| one.id == load));
-            ensure!(!experiment.loads.is_empty(), "{name} has no load {}", load.unwrap_or_default());
+            let missing = || format!("{name}: {}", words::unknown("load", load.unwrap_or_default(), &ids));
+            ensure!(!experiment.loads.is_empty(), missing());
             experiment.contenders = names.iter().map(|name| (*name).to_owned()).collect();
             let is_own = experiment.source.is_none();
             experiment.loads.retain_mut(|load| takes_part(load, names, is_own));
+            for load in experiment.loads.iter_mut().filter(|load| load.kind != Kind::Idle) {
+                if arguments.seconds.is_some() {
+                    (load.seconds, load.requests) = (arguments.seconds, None);
+                }
+            }
             match chosen.iter_mut().find(|other| other.id == experiment.id) {
                 // What a finding compares is measured in turn, if it belongs to one experiment.
                 Some(other) => {
@@ -143,16 +200,7 @@ fn takes_part(load: &mut Load, names: &[&str], is_own: bool) -> bool {
 /// Prints all comparisons of two contenders: whether there was one.
 fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool {
     let mut is_compared = false;
-    let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
-    let mut order = Vec::new();
-    for block in blocks {
-        let cell = &block.cell;
-        let key = (cell.experiment.clone(), cell.load.clone(), cell.clients, cell.cores);
-        if !cells.contains_key(&key) {
-            order.push(key.clone());
-        }
-        cells.entry(key).or_default().push(block);
-    }
+    let cells = cells(blocks);
     let figures = [
         (Figure::CpuUsPerRequest, "server CPU a request, µs"),
         (Figure::RequestsPerS, "requests/s"),
@@ -164,10 +212,12 @@ fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool 
     for (figure, title) in figures {
         let idle = figure == Figure::MemoryPerConnectionBytes;
         let latency = matches!(figure, Figure::P50Ms | Figure::P99Ms);
-        let rows =
-            order.iter().filter(|(experiment, load, ..)| !latency || has_rate(experiments, experiment, load));
-        let rows = rows.filter_map(|key| cells.get(key));
-        let rows = rows.filter(|blocks| blocks.iter().all(|block| (block.kind == Kind::Idle) == idle));
+        let rows = cells
+            .iter()
+            .filter(|((experiment, load, ..), _)| !latency || has_rate(experiments, experiment, load));
+        let rows = rows
+            .map(|(_, blocks)| blocks)
+            .filter(|blocks| blocks.iter().all(|block| (block.kind == Kind::Idle) == idle));
         let rows = rows.filter_map(|blocks| Comparison::of(blocks, pair, figure));
         let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
         let rows: Vec<Comparison> = rows.filter(differ).collect();

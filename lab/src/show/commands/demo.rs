@@ -10,7 +10,8 @@ use clap::Args;
 use super::Common;
 use super::run::{self, RunArguments};
 use super::say::say;
-use crate::judge::statistics::{FEWEST, median};
+use crate::judge::comparison::Comparison;
+use crate::judge::statistics::{Estimate, FEWEST, median};
 use crate::measure::engine::Lineup;
 use crate::model::block::{self, Block, original_of};
 use crate::model::figure::Figure;
@@ -39,7 +40,7 @@ pub(super) struct DemoArguments {
     #[arg(long, value_delimiter = ',', num_args = 1.., value_name = "A,B")]
     only: Vec<String>,
     /// The length of each run.
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = some_seconds)]
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = super::some_seconds)]
     seconds: f64,
     /// Repetitions; fewer than six give no verdict.
     #[arg(long, default_value_t = FEWEST, value_parser = clap::value_parser!(u32).range(1..))]
@@ -61,9 +62,11 @@ pub(super) fn main(arguments: &DemoArguments) -> Result<ExitCode> {
     let run = RunArguments::of("demo", arguments.out.clone(), arguments.turns, common);
     let code = run::main(&run)?;
     say!("");
-    for line in summary(&block::read(&arguments.out.join(block::FILE))?) {
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
+    for line in summary(&blocks) {
         say!("{line}");
     }
+    say!("\n{}", sentence(&blocks, &servers));
     Ok(code)
 }
 
@@ -91,6 +94,40 @@ fn write(out: &Path, servers: &[String], seconds: f64) -> Result<PathBuf> {
     let text = EXPERIMENT.replace("{servers}", &names).replace("{seconds}", &format!("{seconds:?}"));
     fs::write(&path, text).with_context(|| path.display().to_string())?;
     Ok(path)
+}
+
+/// What was found, in a sentence, and how far to trust it.
+fn sentence(blocks: &[Block], servers: &[String]) -> String {
+    let is_busy = |block: &&Block| block.circumstances.is_busy();
+    let of_load = |load: &str| -> Vec<&Block> {
+        let quiet = blocks.iter().filter(|block| block.failure.is_none() && !is_busy(block));
+        quiet.filter(|block| block.cell.load == load).collect()
+    };
+    let mut parts = Vec::new();
+    let [first, second] = servers else { return String::new() };
+    for (load, words) in [("kept", "over kept connections"), ("closed", "with a connection for each request")]
+    {
+        let compared = Comparison::of(&of_load(load), [first, second], Figure::RequestsPerS);
+        let compared = compared.filter(|compared| compared.pairs >= FEWEST as usize);
+        parts.extend(compared.map(|Comparison { ratio: Estimate { median, low, high }, .. }| {
+            format!("{median:.2} times {words} (95 % interval {low:.2} to {high:.2})")
+        }));
+    }
+    let found = match parts.as_slice() {
+        [] => format!(
+            "How {first} and {second} differ cannot be said: fewer than {FEWEST} turns on a quiet machine."
+        ),
+        parts => {
+            format!("{first} answers, in requests per second, {} as much as {second}.", parts.join(", and "))
+        }
+    };
+    match blocks.iter().filter(is_busy).count() {
+        0 => found,
+        busy => format!(
+            "{found} Other programs kept the machine busy before {busy} of {} blocks, which do not count.",
+            blocks.len()
+        ),
+    }
 }
 
 /// A line for each load and server: the medians of all runs.
@@ -121,7 +158,33 @@ fn summary(blocks: &[Block]) -> Vec<String> {
     cells.into_iter().map(line).collect()
 }
 
-fn some_seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| (0.05..=600.0).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 0.05 to 600 is needed".into())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::block::tests::block;
+
+    #[test]
+    fn the_last_sentence_has_an_interval_or_says_why_not() {
+        let servers = ["nginx".to_owned(), "caddy".to_owned()];
+        let blocks = |turns: u32| -> Vec<Block> {
+            let one = |name: &str, rate: f64, turn: u32| Block {
+                turn,
+                ..block(name, "kept", 32, &[(Figure::RequestsPerS, rate + f64::from(turn))])
+            };
+            (0..turns).flat_map(|turn| [one("nginx", 2000.0, turn), one("caddy", 1000.0, turn)]).collect()
+        };
+        let said = sentence(&blocks(6), &servers);
+        assert!(
+            said.starts_with(
+                "nginx answers, in requests per second, 2.00 times over kept connections (95 % interval 2.00 to 2.00)"
+            ),
+            "{said}"
+        );
+        assert!(said.ends_with("as much as caddy.") && !said.contains("busy"), "{said}");
+        let mut busy = blocks(6);
+        busy[0].circumstances.busy_before = 1.0;
+        let said = sentence(&busy, &servers);
+        assert!(said.contains("cannot be said: fewer than 6 turns"), "{said}");
+        assert!(said.ends_with("before 1 of 12 blocks, which do not count."), "{said}");
+    }
 }

@@ -28,9 +28,9 @@ pub(super) struct ExportArguments {
 /// Writes a folder for each experiment.
 pub(super) fn main(arguments: &ExportArguments) -> Result<ExitCode> {
     for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
-        for path in export(&experiment, &arguments.target, &arguments.folder.join(&experiment.id))? {
-            say!("{}", path.display());
-        }
+        let exported = export(&experiment, &arguments.target, &arguments.folder.join(&experiment.id))?;
+        exported.written.iter().for_each(|path| say!("{}", path.display()));
+        exported.left_out.iter().for_each(|what| say!("  left out: {}/{what}", experiment.id));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ use super::say::say;
 use crate::measure::engine::Results;
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
+use crate::model::words;
 use crate::show::import::{Import, import};
 
 /// What `import` takes.
@@ -49,9 +50,8 @@ pub(super) fn main(arguments: &ImportArguments) -> Result<ExitCode> {
     let all = arguments.common.experiments_of(&arguments.out)?;
     let (id, load) = arguments.load.split_once('/').context("the load is named EXPERIMENT/LOAD")?;
     let experiment = all.iter().find(|experiment| experiment.id == id);
-    let ids = || all.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ");
-    let experiment =
-        experiment.with_context(|| format!("no experiment is called {id}; there are {}", ids()))?;
+    let ids: Vec<&str> = all.iter().map(|experiment| experiment.id.as_str()).collect();
+    let experiment = experiment.with_context(|| words::unknown("experiment", id, &ids))?;
     let _taken = Results::take(&arguments.out)?;
     let known = arguments.out.join(block::FILE);
     block::repair(&known)?;

@@ -14,6 +14,7 @@ mod progress;
 mod report;
 mod run;
 mod say;
+mod threshold;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -31,11 +32,12 @@ use crate::measure::engine::Lineup;
 use crate::measure::load::LoadArguments;
 use crate::measure::reference::ReferenceArguments;
 use crate::model::experiment::{Experiment, Finding};
+use crate::model::words;
 
 /// With which code the program ends.
 const CODES: &str = "Exit codes: 0 where something was measured, or what was asked for is there; 1 for an error, where \
     nothing could be measured, where no request of `load` was answered rightly (2xx or 101, and the expected length), \
-    and where `check` found a contender that answers differently; 2 for options that are none; 130 after Ctrl-C; 141 \
+    and where `check` found a contender that answers differently; 2 for options that are none; 3 where `compare` shows a ratio beyond a bound of --fail-if; 130 after Ctrl-C; 141 \
     where nobody read the output to its end, but for `run`, which goes on.";
 
 /// Repeats published web-server benchmarks side by side on this machine, and shows the evidence.
@@ -103,6 +105,9 @@ struct Common {
 /// The exit code of a program that was ended by SIGINT.
 const INTERRUPTED: u8 = 130;
 
+/// The exit code of a comparison that is beyond a bound of `--fail-if`.
+const BEYOND: u8 = 3;
+
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -160,11 +165,8 @@ impl Common {
         for program in &self.programs {
             let (name, path) = program.split_once('=').context("--program takes NAME=PATH")?;
             let known: Vec<&str> = contenders.iter().map(|contender| contender.name.as_str()).collect();
-            ensure!(
-                known.contains(&name),
-                "--program {program}: no contender is called {name}; there are {}",
-                known.join(", ")
-            );
+            let unknown = || words::unknown("contender", name, &known);
+            ensure!(known.contains(&name), "--program {program}: {}", unknown());
             given.insert(name.to_owned(), PathBuf::from(path));
         }
         Ok(Lineup::new(contenders, given))
@@ -221,6 +223,16 @@ impl Common {
     }
 }
 
+fn some_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| (0.05..=600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0.05 to 600 is needed".into())
+}
+
+fn some_minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && minutes.is_finite());
+    minutes.ok_or_else(|| "a number of minutes is needed".into())
+}
+
 /// Adds the claim of a file to its experiment.
 fn add_claim(all: &mut [Experiment], path: &Path) -> Result<()> {
     let claim = Finding::parse(&std::fs::read_to_string(path)?)?;
@@ -232,11 +244,8 @@ fn add_claim(all: &mut [Experiment], path: &Path) -> Result<()> {
 /// The experiments of these names, in the order of the program; all of them where no name is given.
 fn chosen(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>> {
     for name in names {
-        let known = all.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ");
-        ensure!(
-            all.iter().any(|experiment| experiment.id == *name),
-            anyhow!("no experiment is called {name}; there are {known}")
-        );
+        let known: Vec<&str> = all.iter().map(|experiment| experiment.id.as_str()).collect();
+        ensure!(known.contains(&name.as_str()), words::unknown("experiment", name, &known));
     }
     Ok(all.into_iter().filter(|experiment| names.is_empty() || names.contains(&experiment.id)).collect())
 }

@@ -1,5 +1,7 @@
 //! What a run shows while it goes on: a bar with the time that is left, and a line for each block.
 
+use std::time::{Duration, Instant};
+
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::say::say;
@@ -15,12 +17,21 @@ pub(super) struct Progress {
     several: bool,
     /// Whether contenders that answer as they should are shown.
     ready: bool,
+    /// When it began, and how long all takes by the estimate.
+    began: Instant,
+    estimate: Duration,
 }
 
 impl Progress {
     /// With a line for each block, and with `ready` also for each contender that answers as it should.
     pub(super) fn new(ready: bool) -> Progress {
-        Progress { bar: ProgressBar::hidden(), several: false, ready }
+        Progress {
+            bar: ProgressBar::hidden(),
+            several: false,
+            ready,
+            began: Instant::now(),
+            estimate: Duration::ZERO,
+        }
     }
 
     /// Shows an event.
@@ -31,7 +42,12 @@ impl Progress {
             }
             // Nothing is measured where contenders are only checked.
             Event::Estimate(experiments) if experiments.iter().all(|(_, seconds)| *seconds == 0.0) => {}
-            Event::Estimate(experiments) => say!("{}", estimate(experiments)),
+            Event::Estimate(experiments) => {
+                let seconds = experiments.iter().map(|(_, seconds)| seconds).sum();
+                (self.began, self.estimate) =
+                    (Instant::now(), Duration::try_from_secs_f64(seconds).unwrap_or_default());
+                say!("{}", estimate(experiments));
+            }
             Event::Shortened { experiment, to } => {
                 self.bar.finish_and_clear();
                 say!("{}: {}", experiment.id, shortened(*to));
@@ -41,7 +57,9 @@ impl Progress {
                 self.several = loads.len() > 1;
                 let titles: Vec<&str> = loads.iter().map(|load| load.title.as_str()).collect();
                 let in_turn = if self.several { " (in turn)" } else { "" };
-                say!("{}: {}{in_turn}", experiment.id, titles.join("; "));
+                let left = self.estimate.saturating_sub(self.began.elapsed());
+                let left = left_in_all(left).map_or(String::new(), |left| format!(" – {left}"));
+                say!("{}: {}{in_turn}{left}", experiment.id, titles.join("; "));
                 self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
                 let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
                 self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -63,6 +81,16 @@ impl Progress {
 
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// What is left of the run, if it is worth a word.
+fn left_in_all(left: Duration) -> Option<String> {
+    let minutes = left.as_secs().div_ceil(60);
+    match minutes {
+        0 | 1 => None,
+        2..120 => Some(format!("about {minutes} minutes left in all")),
+        _ => Some(format!("about {:.1} hours left in all", left.as_secs_f64() / 3600.0)),
     }
 }
 
@@ -123,6 +151,13 @@ fn line(block: &Block, several: bool) -> String {
 mod tests {
     use super::*;
     use crate::model::block::tests::block;
+
+    #[test]
+    fn what_is_left_is_told_in_minutes_or_hours() {
+        let left = |seconds: u64| left_in_all(Duration::from_secs(seconds)).unwrap_or_default();
+        assert_eq!([left(0), left(60)], ["", ""]);
+        assert_eq!([left(61), left(9000)], ["about 2 minutes left in all", "about 2.5 hours left in all"]);
+    }
 
     #[test]
     fn lines_name_the_load_where_there_are_several() {

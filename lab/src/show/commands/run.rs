@@ -33,7 +33,7 @@ pub(super) struct RunArguments {
     quick: bool,
     /// Small loads, six times, which a verdict needs, in about N minutes. If N is too small, each measurement is shortened
     /// by the same factor, and the report says so.
-    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = super::some_minutes)]
     minutes: Option<f64>,
     /// A full run in one night: all loads in all turns. Long blocks end after as many seconds as fit into ten hours, and a
     /// sweep over numbers of clients takes larger steps.
@@ -192,11 +192,6 @@ fn state_procedure(out: &Path, experiments: &[Experiment]) -> Result<()> {
     let path = out.join(PROCEDURE_FILE);
     fs::write(&path, format!("{PROCEDURE}- Families of this run:\n{families}"))
         .with_context(|| path.display().to_string())
-}
-
-fn some_minutes(text: &str) -> Result<f64, String> {
-    let minutes = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && minutes.is_finite());
-    minutes.ok_or_else(|| "a number of minutes is needed".into())
 }
 
 /// Deletes what an earlier check wrote.
