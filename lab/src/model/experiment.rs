@@ -438,7 +438,7 @@ pub struct Stated {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// The experiment that it belongs to, if it has a file of its own.
+    /// The experiment that it belongs to, if it has a separate file.
     pub experiment: Option<String>,
     /// `F1`, `F2`, …
     pub id: String,
