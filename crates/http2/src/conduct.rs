@@ -417,6 +417,46 @@ fn what_an_answered_client_sends_on_is_still_judged() {
     assert_eq!(client.resets(), [(1, Code::NO_ERROR)]);
 }
 
+/// curl 7.88 never sees the end of a response that is complete before its request is.
+#[test]
+fn a_response_ends_after_a_short_body_that_is_on_its_way() {
+    let ends = |client: &mut Side| {
+        let out = std::mem::take(&mut client.out);
+        let (mut rest, mut found) = (&out[..], Vec::new());
+        while let Some(head) = FrameHead::read(rest) {
+            let ends_stream = matches!(head.kind, kind::HEADERS | kind::DATA) && head.flags & 1 == 1;
+            found.extend(
+                ends_stream.then_some(kind::DATA).or((head.kind == kind::RST_STREAM).then_some(head.kind)),
+            );
+            rest = &rest[9 + head.length..];
+        }
+        found
+    };
+    for (length, last, expected) in [
+        (3, frame(kind::DATA, 1, 1, b"abc"), [vec![], vec![kind::DATA]]),
+        (3, frame(kind::DATA, 1, 1, b"ab"), [vec![], vec![kind::RST_STREAM]]),
+        (3, frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]), [vec![], vec![]]),
+        (1001, frame(kind::DATA, 0, 1, b"abc"), [vec![kind::DATA], vec![]]),
+    ] {
+        let mut client = accepted();
+        client.take(&post(1)).unwrap();
+        client.connection.expect(1, length);
+        client.connection.defer_end(1);
+        client.answer(1);
+        let before = ends(&mut client);
+        client.take(&last).unwrap();
+        assert_eq!([before, ends(&mut client)], expected, "{length} {last:?}");
+    }
+    // The body does not come.
+    let mut client = accepted();
+    client.take(&post(1)).unwrap();
+    client.connection.expect(1, 3);
+    client.connection.defer_end(1);
+    client.answer(1);
+    client.connection.discard_released(&mut client.out);
+    assert_eq!(ends(&mut client), [kind::DATA, kind::DATA, kind::RST_STREAM][1..]);
+}
+
 #[test]
 fn content_before_the_settings_are_known_is_refused() {
     let mut client = accepted();

@@ -7,7 +7,7 @@ mod writing;
 pub use writing::Content;
 
 use crate::budget::Budget;
-use crate::frame::{MAX, PREFACE, write_goaway, write_reset, write_window_update};
+use crate::frame::{MAX, PREFACE, write_goaway, write_window_update};
 use crate::hpack::{Decoder, Encoder};
 use crate::priority::EarlyPriorities;
 use crate::settings::{MAX_CONCURRENT_STREAMS, Settings, WINDOW, write_settings};
@@ -261,8 +261,7 @@ impl Connection {
     /// Ends the streams that only the client has not ended. It learns that the rest is not wanted.
     pub fn discard_released(&mut self, out: &mut Vec<u8>) {
         while let Some(stream) = self.streams.oldest_released() {
-            self.streams.close(stream);
-            write_reset(stream, Code::NO_ERROR, out);
+            self.discard(stream, Code::NO_ERROR, out);
         }
     }
 

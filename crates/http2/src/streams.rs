@@ -26,6 +26,8 @@ pub(crate) struct Stream {
     pub(crate) is_local_open: bool,
     /// Whether it was cancelled, by the peer or by us.
     pub(crate) is_reset: bool,
+    /// Whether the response ends only after the rest of the request has come.
+    pub(crate) defers_end: bool,
     /// Whether its user has released it. Then only the peer's side is left, and what comes is discarded.
     pub(crate) is_released: bool,
 }

@@ -1,6 +1,6 @@
 //! Streams that share a connection: none delays another.
 
-use super::raw::{DATA, HEADERS, RESET, Raw, WINDOW_START, block, field, frame, get, window};
+use super::raw::{DATA, Frame, HEADERS, RESET, Raw, WINDOW_START, block, field, frame, get, window};
 use super::{connect, request, run, send, site};
 use bytes::Bytes;
 use std::net::{Ipv4Addr, TcpListener};
@@ -190,5 +190,38 @@ fn a_reset_stream_keeps_its_place_until_its_work_has_ended() {
     assert_eq!(answer.payload[0], NOT_FOUND);
     drop(client);
     drop(upstream);
+    running.stop();
+}
+
+/// curl 7.88 waits for its whole time-out where a response is complete before its request is. The end follows the body, and is
+/// not held back from a client that does not send it.
+#[test]
+fn a_response_ends_after_the_body_that_is_not_read() {
+    let running = site().start(Server::Fulmar);
+    let mut client = Raw::connect(running.address(), 1 << 20);
+    let post = |stream, path, fields: &[Vec<u8>]| {
+        frame(HEADERS, 4, stream, &[&[block("POST", path)], fields].concat().concat())
+    };
+    let length = || field("content-length", b"3");
+    for (stream, path) in [(1, "/empty"), (3, "/return")] {
+        client.send(&post(stream, path, &[length()]));
+        let frames = client.ping();
+        assert!(
+            frames.iter().any(|frame| frame.kind == HEADERS && frame.stream == stream),
+            "{path}: {frames:?}"
+        );
+        assert!(!frames.iter().any(Frame::ends), "{path}: {frames:?}");
+        client.send(&frame(DATA, 1, stream, b"abc"));
+        let end = client.find(|frame| frame.ends() || frame.kind == RESET);
+        assert_eq!((end.kind, end.stream), (DATA, stream), "{path}");
+    }
+    client.send(&post(5, "/empty", &[length()]));
+    assert_eq!(client.find(|frame| frame.ends() || frame.kind == RESET).kind, DATA);
+    let reset = client.find(|frame| frame.kind == RESET);
+    assert_eq!((reset.stream, reset.number(0)), (5, 0), "NO_ERROR");
+    // A client that waits for leave sends no body.
+    client.send(&post(7, "/empty", &[length(), field("expect", b"100-continue")]));
+    assert_eq!(client.find(|frame| frame.stream == 7).kind, HEADERS);
+    drop(client);
     running.stop();
 }

@@ -33,6 +33,7 @@ impl Connection {
             is_remote_open: true,
             is_local_open: true,
             is_reset: false,
+            defers_end: false,
             is_released: false,
         });
         Some(id)

@@ -136,7 +136,11 @@ impl Connection {
         }
         let is_wrong = !stream.takes(content.len() as u64, ends);
         stream.is_remote_open = !ends;
-        if stream.is_released {
+        let is_released = stream.is_released;
+        if ends && !is_wrong {
+            stream.end_deferred(out);
+        }
+        if is_released {
             let code = if is_wrong { Code::PROTOCOL_ERROR } else { Code::NO_ERROR };
             if is_wrong || ends {
                 self.discard(head.stream, code, out);
@@ -291,6 +295,7 @@ impl Connection {
             is_remote_open: !ends,
             is_local_open: true,
             is_reset: false,
+            defers_end: false,
             is_released: false,
         });
         Ok(Some(Event::Request { stream: id, ends, length: bytes.len() }))
@@ -311,7 +316,11 @@ impl Connection {
             return Ok(None);
         }
         let is_wrong = !stream.takes(0, true);
-        if stream.is_released {
+        let is_released = stream.is_released;
+        if !is_wrong {
+            stream.end_deferred(out);
+        }
+        if is_released {
             let code = if is_wrong { Code::PROTOCOL_ERROR } else { Code::NO_ERROR };
             self.discard(id, code, out);
             return Ok(None);
@@ -476,9 +485,12 @@ impl Connection {
     }
 
     /// Ends a stream that its user has released. The client learns of it unless it has ended the stream in order.
-    fn discard(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
-        let is_open = self.streams.close(id).is_some_and(|stream| stream.is_remote_open);
-        if is_open || code != Code::NO_ERROR {
+    pub(super) fn discard(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
+        let Some(mut stream) = self.streams.close(id) else { return };
+        if code == Code::NO_ERROR {
+            stream.end_deferred(out);
+        }
+        if stream.is_remote_open || code != Code::NO_ERROR {
             write_reset(id, code, out);
         }
     }
@@ -504,6 +516,13 @@ impl Connection {
 }
 
 impl Stream {
+    /// Ends a response whose end was deferred.
+    pub(super) fn end_deferred(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.defers_end) {
+            FrameHead { length: 0, kind: kind::DATA, flags: flag::END_STREAM, stream: self.id }.write(out);
+        }
+    }
+
     /// Counts content; `false` where it is not as long as was announced.
     fn takes(&mut self, length: u64, ends: bool) -> bool {
         let Some(expected) = &mut self.expected else { return true };

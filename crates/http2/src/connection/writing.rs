@@ -52,6 +52,14 @@ impl Connection {
         self.streams.get(id).is_none_or(|stream| stream.is_reset)
     }
 
+    /// Lets the response end only after the request, if the rest of a short body is on its way: curl 7.88 never sees the end
+    /// of a response that is complete before the request is. To be called before the last frame of the response.
+    pub fn defer_end(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.is_remote_open) {
+            stream.defers_end = stream.expected.is_some_and(|rest| rest <= u64::from(stream.receive_window));
+        }
+    }
+
     /// Appends a head or trailers, whose block `write` writes.
     pub fn head(&mut self, id: u32, ends: bool, write: impl FnOnce(&mut BlockWriter<'_>), out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
@@ -64,7 +72,7 @@ impl Connection {
         self.encoder.begin(out);
         write(&mut BlockWriter { encoder: &mut self.encoder, out: &mut *out });
         let length = out.len() - start - HEAD_LENGTH;
-        let flags = if ends { flag::END_STREAM } else { 0 };
+        let flags = if ends && !stream.defers_end { flag::END_STREAM } else { 0 };
         let block = if length > FRAME_SIZE { out.split_off(start + HEAD_LENGTH) } else { Vec::new() };
         let first = if block.is_empty() { flag::END_HEADERS } else { 0 };
         let (length, flags) = (length.min(FRAME_SIZE), flags | first);
@@ -96,10 +104,11 @@ impl Connection {
         stream.is_local_open = !ends;
         self.send_window -= sent;
         let mut parts = bytes[..count].chunks(frame.clamp(1, self.peer.frame_size)).peekable();
-        loop {
+        let flags_at_end = if ends && !stream.defers_end { flag::END_STREAM } else { 0 };
+        while parts.peek().is_some() || (count == 0 && flags_at_end != 0) {
             let part = parts.next().unwrap_or_default();
             let is_last = parts.peek().is_none();
-            let flags = if ends && is_last { flag::END_STREAM } else { 0 };
+            let flags = if is_last { flags_at_end } else { 0 };
             FrameHead { length: part.len(), kind: kind::DATA, flags, stream: id }.write(out);
             out.extend_from_slice(part);
             self.budget.earn_by_sending(part.len());
@@ -133,6 +142,9 @@ impl Connection {
         if is_server && stream.is_remote_open && !stream.is_local_open && !stream.is_reset && !is_malformed {
             stream.is_released = true;
             return;
+        }
+        if !stream.is_reset && !stream.is_local_open {
+            stream.end_deferred(out);
         }
         let is_open = stream.is_local_open || (stream.is_remote_open && !is_server);
         if !stream.is_reset && (is_open || is_malformed) {

@@ -358,6 +358,9 @@ impl Shared {
 
     /// Appends content.
     pub(super) fn data(&mut self, stream: u32, bytes: &[u8], ends: bool, exchange: &mut Exchange) {
+        if ends {
+            self.defer_end(stream, exchange);
+        }
         let frame = exchange.scope.policy.http2.chunk_size;
         let content = Content { bytes, ends, frame };
         let machine = &mut self.machine;

@@ -3,6 +3,7 @@
 use crate::conn::byte_stream::ByteStream;
 use crate::conn::client::Client;
 use crate::conn::response::response_fields;
+use contract::Exchange;
 use engine::Flow;
 use http::Status;
 use http2::{BlockWriter, Code, ResponseOptions, write_response};
@@ -44,12 +45,23 @@ impl Shared {
         }
         let fields = response_fields(exchange);
         let options = ResponseOptions { date: fields.date.as_ref(), server: fields.server };
+        if ends {
+            self.defer_end(stream, exchange);
+        }
         let before = self.bytes.output.bytes().len();
         self.head(stream, ends, |block| write_response(&exchange.response, &options, block));
         let length = (self.bytes.output.bytes().len() - before) as u64;
         exchange.wire.head_sent = true;
         exchange.wire.head_bytes += length;
         exchange.wire.bytes += length;
+    }
+
+    /// Lets a response end only after a short body whose rest is on its way. A client that waits for leave sends none.
+    pub(super) fn defer_end(&mut self, stream: u32, exchange: &Exchange) {
+        let request = &exchange.request;
+        if request.content_length.is_some() && request.head.fields.get("expect").is_none() {
+            self.machine.defer_end(stream);
+        }
     }
 
     /// Gives up a stream whose request is over.
