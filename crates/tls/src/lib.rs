@@ -33,6 +33,7 @@ mod revocation;
 mod rotation;
 mod self_signed;
 mod session;
+mod signatures;
 #[cfg(test)]
 mod testing;
 mod ticket_keys;
@@ -57,6 +58,7 @@ pub use peer::PeerCertificate;
 pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, RECORD_MAX, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
+pub use signatures::are_signatures;
 pub use ticket_keys::TicketKey;
 pub use validity::{Nearness, Validity, served, set_served};
 pub use verdict::Verdict;

@@ -3,13 +3,15 @@
 use crate::compression::Zlib;
 use crate::tickets::Resumption;
 use crate::verifier::{Asking, Trust};
-use crate::{Authorities, ClientHello, OcspScope, Pair, StatusCheck, StatusSettings, TicketKey, ciphers};
+use crate::{
+    Authorities, ClientHello, OcspScope, Pair, StatusCheck, StatusSettings, TicketKey, ciphers, signatures,
+};
 use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello as Offer, NoClientAuth, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
+use rustls::{ServerConfig, SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, version};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub struct Choices {
     pub early_data: bool,
     /// The ciphers of TLS 1.3 in their order, joined by `:`; empty for all.
     pub suites: String,
+    /// The algorithms by which the server signs, by OpenSSL's names, joined by `:`; empty for all.
+    pub signatures: String,
     /// How much content a record has at most, in bytes.
     pub record_size: usize,
     /// Whether certificates are sent compressed to clients that allow that (RFC 8879).
@@ -80,6 +84,7 @@ impl Default for Choices {
             session_timeout: Duration::from_secs(300),
             early_data: false,
             suites: String::new(),
+            signatures: String::new(),
             record_size: RECORD_MAX,
             compresses: false,
             without_protocols: false,
@@ -114,6 +119,7 @@ impl Settings<'_> {
             session_timeout,
             early_data,
             suites,
+            signatures,
             record_size,
             compresses,
             without_protocols,
@@ -124,6 +130,7 @@ impl Settings<'_> {
         digest.bytes(ciphers.as_bytes());
         digest.bytes(curves.as_bytes());
         digest.bytes(suites.as_bytes());
+        digest.bytes(signatures.as_bytes());
         let flags = [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses, without_protocols];
         for flag in flags {
             digest.number((*flag).into());
@@ -180,6 +187,8 @@ pub struct ServerPolicy {
     /// Asks responders about them.
     pub(crate) status_check: Option<Arc<dyn StatusCheck>>,
     resumption: Arc<Resumption>,
+    /// The algorithms by which the server signs; none for all.
+    signatures: Arc<[SignatureScheme]>,
     /// The protocol that consists of a handshake.
     handshakes: Option<Arc<dyn Handshakes>>,
 }
@@ -246,7 +255,9 @@ impl ServerPolicy {
         let versions = versions(choices.tls12, choices.tls13)?;
         let ciphers = Ciphers { tls12: &choices.ciphers, tls13: &choices.suites };
         let provider = provider(choices.tls12, &ciphers, &choices.curves)?;
-        let resolver = Arc::new(Resolver { pairs: settings.pairs.to_vec() });
+        let signatures: Arc<[_]> = signatures::schemes(&choices.signatures).unwrap_or_default().into();
+        let resolver =
+            Arc::new(Resolver { pairs: settings.pairs.to_vec(), signatures: Arc::clone(&signatures) });
         let clients: Arc<dyn ClientCertVerifier> = match settings.clients {
             Some(ClientCheck { named, .. }) => Arc::new(Asking {
                 algorithms: provider.signature_verification_algorithms,
@@ -286,6 +297,7 @@ impl ServerPolicy {
             clients,
             status_check: None,
             resumption: Arc::new(resumption),
+            signatures,
             handshakes: None,
         })
     }
@@ -295,7 +307,8 @@ impl ServerPolicy {
     #[must_use]
     pub fn with_pairs(&self, pairs: &[Pair]) -> ServerPolicy {
         let mut config = (*self.config).clone();
-        config.cert_resolver = Arc::new(Resolver { pairs: pairs.to_vec() });
+        let signatures = Arc::clone(&self.signatures);
+        config.cert_resolver = Arc::new(Resolver { pairs: pairs.to_vec(), signatures });
         self.resumption.apply(&mut config, owner(pairs, self.clients.as_ref()));
         let config = Arc::new(config);
         ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
@@ -400,18 +413,22 @@ fn owner(pairs: &[Pair], clients: Option<&Trust>) -> [u8; 32] {
 #[derive(Debug)]
 struct Resolver {
     pairs: Vec<Pair>,
+    /// The algorithms that may be used; none for all.
+    signatures: Arc<[SignatureScheme]>,
 }
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: Offer<'_>) -> Option<Arc<CertifiedKey>> {
-        let schemes = hello.signature_schemes();
+        let is_allowed =
+            |scheme: &SignatureScheme| self.signatures.is_empty() || self.signatures.contains(scheme);
+        let schemes: Vec<_> = hello.signature_schemes().iter().copied().filter(is_allowed).collect();
         // Elliptic curves are cheaper for both sides.
         let is_costly = |pair: &&Pair| pair.algorithm() == rustls::SignatureAlgorithm::RSA;
-        let usable = self.pairs.iter().filter(|pair| pair.signs(schemes));
+        let usable = self.pairs.iter().filter(|pair| pair.signs(&schemes));
         // Where there is none, the handshake fails, and says so, at what the client does not take.
         // Of several pairs of a kind the last one counts, as in OpenSSL.
         let chosen = usable.rev().min_by_key(is_costly).or(self.pairs.first());
-        chosen.map(Pair::certified)
+        chosen.map(|pair| signatures::limited(pair.certified(), &self.signatures))
     }
 }
 

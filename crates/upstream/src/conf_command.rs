@@ -13,6 +13,8 @@ pub struct ConfCommands {
     pub suites: Option<String>,
     /// The groups of key exchange (`Groups`).
     pub curves: Option<String>,
+    /// The algorithms by which a server signs (`SignatureAlgorithms`).
+    pub signatures: Option<String>,
     /// Whether TLS 1.2 is disabled (`MinProtocol TLSv1.3`).
     pub without_tls12: bool,
     /// Whether TLS 1.3 is disabled (`MaxProtocol TLSv1.2`).
@@ -59,6 +61,12 @@ impl ConfCommands {
                 made.suites = Some(text);
                 is_known
             }
+            // As a client nothing is signed without a certificate, and what servers sign by is the TLS library's choice.
+            b"signaturealgorithms" if args.node.is("ssl_conf_command") => {
+                let is_known = tls::are_signatures(&text);
+                made.signatures = Some(text);
+                is_known
+            }
             other => {
                 match other {
                     b"cipherstring" => made.ciphers = Some(text),
@@ -90,6 +98,7 @@ impl ConfCommands {
                 ciphers: later.ciphers.or(joined.ciphers),
                 suites: later.suites.or(joined.suites),
                 curves: later.curves.or(joined.curves),
+                signatures: later.signatures.or(joined.signatures),
                 without_tls12: later.without_tls12 || joined.without_tls12,
                 without_tls13: later.without_tls13 || joined.without_tls13,
                 certificate: later.certificate.or(joined.certificate),

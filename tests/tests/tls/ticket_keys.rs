@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use rustls::version::{TLS12, TLS13};
-use tests::binary::Server;
+use tests::binary::{Server, have_nginx};
 use tests::site::{Running, Site};
 use tests::tls::{Client, Kind, certificate};
 use tests::wait;
@@ -158,6 +158,38 @@ fn commands_count_more_than_directives() {
     let older = Client::with(Some("a.example"), &[&TLS12], Kind::Ecdsa);
     assert!(older.ask(running.address(), "GET /").is_err());
     running.stop();
+}
+
+/// By which algorithms the server signs: a client that offers no other one gets no connection.
+#[test]
+fn signatures_are_those_of_the_command() {
+    let server = |number: &str, list: &str| {
+        format!(
+            "server {{ listen %%PORT{number}%% ssl; ssl_conf_command SignatureAlgorithms {list}; return 204; }}"
+        )
+    };
+    let servers = [("", "ECDSA+SHA384:rsa_pss_rsae_sha256"), ("_1", "RSA+SHA256:ecdsa_secp256r1_sha256")];
+    let servers: String = servers.iter().map(|(number, list)| server(number, list)).collect();
+    let text = format!("ssl_certificate %%DIR%%/a.pem; ssl_certificate_key %%DIR%%/a.key; {servers}");
+    for kind in [Server::Fulmar, Server::Nginx] {
+        if kind == Server::Nginx && !have_nginx() {
+            continue;
+        }
+        let running = site(&text).start(kind);
+        // In TLS 1.2 OpenSSL also signs by SHA-384 with a key of P-256.
+        let versions = [("1.3", &TLS13), ("1.2", &TLS12)];
+        for (version, versions) in &versions[..if kind == Server::Nginx { 1 } else { 2 }] {
+            let client = Client::with(Some("a.example"), &[*versions], Kind::Ecdsa);
+            assert!(client.ask(running.address(), "GET /").is_err(), "{kind:?} {version}");
+            assert!(client.ask(running.address_of(1), "GET /").is_ok(), "{kind:?} {version}");
+        }
+        running.stop();
+    }
+    let error = site(&text.replace("RSA+SHA256", "no+such")).test(Server::Fulmar).expect_err("an error");
+    assert!(
+        error.contains("\"SignatureAlgorithms\" \"no+such:ecdsa_secp256r1_sha256\" is not supported"),
+        "{error}"
+    );
 }
 
 /// The lengths of the records that the server sends with a response of 20,000 bytes.

@@ -71,8 +71,8 @@
 //! ```
 //!
 //! `ssl_conf_command` passes a command to OpenSSL in nginx. These have a counterpart here, and override other
-//! directives: `Ciphersuites` (the ciphers of TLS 1.3 in their order), `CipherString`, `Groups`, `MinProtocol`,
-//! `MaxProtocol`, `Certificate` with `PrivateKey` (in place of `ssl_certificate`), and of `Options` `SessionTicket`
+//! directives: `Ciphersuites` (the ciphers of TLS 1.3 in their order), `CipherString`, `Groups`, `SignatureAlgorithms` (by
+//! which the server signs; certificates of clients are checked as before), `MinProtocol`, `MaxProtocol`, `Certificate` with `PrivateKey` (in place of `ssl_certificate`), and of `Options` `SessionTicket`
 //! and `ServerPreference`, each with or without `-`. `Options` that ask for what is always so here, such as
 //! `NoRenegotiation`, or that only change speed, such as `KTLS`, have no effect. Everything else is an error.
 //!

@@ -80,6 +80,7 @@ pub(super) fn command(commands: &ConfCommands, policy: &mut TlsPolicy) {
         (&commands.ciphers, &mut choices.ciphers),
         (&commands.suites, &mut choices.suites),
         (&commands.curves, &mut choices.curves),
+        (&commands.signatures, &mut choices.signatures),
     ];
     texts.into_iter().for_each(|(command, choice)| command.iter().for_each(|text| choice.clone_from(text)));
     choices.tickets = commands.tickets.unwrap_or(choices.tickets);
