@@ -5,9 +5,10 @@
 //! zones), and one of `key=TEXT` (a response with all of its variants), `prefix=TEXT`, `host=NAME`, `tag=NAME` (a
 //! word of the response's header `Surrogate-Key` or `xkey`) or `all`. With `soft`, responses stay but are marked as
 //! expired: `proxy_cache_use_stale` may send them until there are new ones. Each selection reads the head of each file, in
-//! another thread. A removal by `key` has its effect before that.
+//! another thread. A removal by `key` has its effect before that. If the zones have no such response, the answer contains the
+//! key of another one (`example_key`): it shows how the keys look.
 //!
-//! Only clients on this machine are allowed, as with [`fulmar_status`](fulmar_status.md). `anyone` allows all clients
+//! Only clients on this machine are allowed, and the requested host must be this machine, as with [`fulmar_status`](fulmar_status.md). `anyone` allows all clients
 //! that `allow`, `deny` and passwords allow. [`fulmar cache`](../commands.md#fulmar-cache) does the same without a
 //! server.
 //!
@@ -33,7 +34,7 @@
 //! {"removed":0}
 //! ```
 
-use crate::logging::fulmar_status::{Audience, is_from_here};
+use crate::logging::fulmar_status::{Audience, Guard};
 use crate::shared::cached::keeper::zones;
 use crate::shared::cached::survey::{Action, Survey};
 use cache::{Selection, Totals, Zone};
@@ -42,7 +43,6 @@ use conf::{Arity, Contexts, Diagnostic};
 use contract::{Body, Directive, Exchange, Handler, Module, Outcome, Rule, ScopeBuilder, Step, View};
 use http::uri::unescape_uri;
 use http::{Method, Status, escape};
-use journal::Level;
 use std::sync::Arc;
 
 /// Control of caches.
@@ -61,19 +61,18 @@ pub static CACHE_API: Directive<Audience> = Directive::new("cache_api", |args, _
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if let Some(&audience) = view.get(&CACHE_API) {
-        builder.content(view.place(&CACHE_API), Control(audience));
+        builder.content(view.place(&CACHE_API), Control(Guard::new(view, "cache_api", audience)));
     }
     Ok(())
 }
 
 /// Answers requests about caches.
-struct Control(Audience);
+struct Control(Guard);
 
 impl Handler for Control {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.0 == Audience::Local && !is_from_here(exchange) {
-            exchange.log(Level::Error, "\"cache_api\" is for clients on this machine");
-            return Step::Finish(Status::FORBIDDEN);
+        if let Err(status) = self.0.check(exchange) {
+            return Step::Finish(status);
         }
         let removes = match exchange.request.method {
             Method::Get | Method::Head => false,
@@ -220,5 +219,8 @@ mod tests {
         assert_eq!(ask(Method::Delete, "/?zone=none&all", "127.0.0.1"), 404);
         assert_eq!(ask(Method::Post, "/?all", "127.0.0.1"), 405);
         assert_eq!(ask(Method::Delete, "/?all", "10.0.0.1"), 403);
+        let mut exchange = site.get("/");
+        exchange.request.host = b"rebound.example".to_vec();
+        assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403);
     }
 }

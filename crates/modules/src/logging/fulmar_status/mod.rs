@@ -12,7 +12,9 @@
 //! choice of the server to the end of its response. Idle connections are included in the open ones.
 //!
 //! **Access.** Only clients on this machine are allowed: they use a loopback address or a Unix socket, and their
-//! request has no `Forwarded`, `X-Forwarded-For` or `X-Real-IP` header. If a proxy on this machine does not send one
+//! request has no `Forwarded`, `X-Forwarded-For` or `X-Real-IP` header. The requested host must be an address, a name without a
+//! dot, a name below `.localhost` or one of the server's names: no page of another site can read the response by a name that
+//! stands for this machine (DNS rebinding). If a proxy on this machine does not send one
 //! of these headers, all of its clients look local: then add `allow` and `deny`. With `anyone`, only `allow` and
 //! `deny` decide.
 //!
@@ -47,18 +49,18 @@
 //! ```
 
 mod exposition;
+mod guard;
 mod servers;
 mod tally;
 
-use crate::connection::real_ip;
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Peer, Phase, Rule, SERVER_NAME,
+    Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Phase, Rule, SERVER_NAME,
     ScopeBuilder, ServerName, Step, View,
 };
+pub(crate) use guard::Guard;
 use http::{Method, Status};
-use journal::Level;
 use std::sync::Arc;
 use upstream::Registry;
 
@@ -98,7 +100,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     if let Some(&audience) = view.get(&FULMAR_STATUS) {
         let groups = Registry::of(view.origin());
-        builder.content(view.place(&FULMAR_STATUS), Shown { audience, groups });
+        let guard = Guard::new(view, "fulmar_status", audience);
+        builder.content(view.place(&FULMAR_STATUS), Shown { guard, groups });
     }
     let location = builder.name.as_ref().map(as_written).unwrap_or_default();
     builder.handle(Phase::Log, Counted(tally::place(&server_name(view), &location)));
@@ -138,7 +141,7 @@ impl Handler for Counted {
 
 /// Shows the figures.
 struct Shown {
-    audience: Audience,
+    guard: Guard,
     /// The groups of servers that requests are passed to.
     groups: Arc<Registry>,
 }
@@ -148,9 +151,8 @@ impl Handler for Shown {
         if !matches!(exchange.request.method, Method::Get | Method::Head) {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
-        if self.audience == Audience::Local && !is_from_here(exchange) {
-            exchange.log(Level::Error, "\"fulmar_status\" is for clients on this machine");
-            return Step::Finish(Status::FORBIDDEN);
+        if let Err(status) = self.guard.check(exchange) {
+            return Step::Finish(status);
         }
         let accepted = exchange.request.head.fields.get("Accept").unwrap_or_default();
         let wants_page = memmem(accepted, b"text/html");
@@ -172,21 +174,6 @@ impl Handler for Shown {
 
 fn memmem(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|window| window.eq_ignore_ascii_case(wanted))
-}
-
-/// Whether the peer is on this machine, and asks for itself.
-pub(crate) fn is_from_here(exchange: &Exchange) -> bool {
-    let fields = &exchange.request.head.fields;
-    let is_passed_on =
-        ["Forwarded", "X-Forwarded-For", "X-Real-IP"].iter().any(|name| fields.get(name).is_some());
-    !is_passed_on && is_local(&exchange.connection.peer) && is_local(&real_ip::peer(exchange))
-}
-
-fn is_local(peer: &Peer) -> bool {
-    match peer {
-        Peer::Inet(address) => address.ip().to_canonical().is_loopback(),
-        Peer::Unix(_) => true,
-    }
 }
 
 #[cfg(test)]
@@ -227,6 +214,24 @@ mod tests {
         let mut exchange = site.get("/");
         exchange.request.head.fields.push(b"X-Forwarded-For", b"192.0.2.1").unwrap();
         assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403, "a proxy on this machine");
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_kept_out() {
+        for (conf, host, expected) in [
+            ("fulmar_status;", "rebound.example", 403),
+            ("fulmar_status anyone;", "rebound.example", 200),
+            ("fulmar_status;", "localhost", 200),
+        ] {
+            let site = Site::location(conf);
+            let mut exchange = site.get("/");
+            exchange.request.host = host.into();
+            let answered = match site.run(Phase::Content, &mut exchange) {
+                Step::Respond(_) => 200,
+                step => status(&step),
+            };
+            assert_eq!(answered, expected, "{conf} {host}");
+        }
     }
 
     #[test]
