@@ -155,3 +155,30 @@ fn a_request_that_bypasses_the_cache_leaves_other_variants() {
     assert_eq!((files(&running.log_path("cache")).len(), counter.count()), (2, 3));
     running.stop();
 }
+
+/// The default key of `proxy_cache_rules rfc9111` begins with what the client asks for. A purge by another key says how keys look.
+#[test]
+fn a_purge_that_removes_nothing_shows_a_key() {
+    let counter = Counter::start(varied);
+    let text = SITE.replace("proxy_cache_key $uri;", "").replace("RULES", "proxy_cache_rules rfc9111;");
+    let running = counter.site(&text).start(Server::Fulmar);
+    assert_eq!(ask(&running, "/page", "a"), "MISS");
+    let delete = |selection: &str| {
+        let request = format!("DELETE /api?{selection} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        running.ask_bytes(request.as_bytes()).last().text().to_string()
+    };
+    let told = delete("zone=one&prefix=/page");
+    let key =
+        told.strip_prefix("{\"removed\":0,\"example_key\":\"").and_then(|rest| rest.strip_suffix("\"}"));
+    let key = key.unwrap_or_else(|| panic!("{told}"));
+    assert!(key.starts_with("http://a/http://") && key.ends_with("/page"), "{key}");
+    let mut command = Command::new(Server::Fulmar.path());
+    command.args(["cache", "purge"]).arg(running.log_path("cache")).args(["--prefix", "/page"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.stdout, b"0 responses\n");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&format!("the key of another one is \"{key}\"")), "{said}");
+    assert_eq!(delete(&format!("key={key}")), "{\"removed\":1}");
+    assert_eq!(delete("prefix=/page"), "{\"removed\":0}", "nothing is left");
+    running.stop();
+}

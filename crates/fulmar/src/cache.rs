@@ -188,6 +188,21 @@ fn purge(about: &About, all: bool, soft: bool) -> ExitCode {
         Ok(())
     });
     let Some(status) = status else { return ExitCode::FAILURE };
+    if let Some(key) = first_key(&about.directory).filter(|_| count == 0) {
+        say(&format!("no response is selected; the key of another one is \"{}\"", key.escape_ascii()));
+    }
     out(format!("{count} {}\n", if count == 1 { "response" } else { "responses" }).as_bytes());
     status
+}
+
+/// The key of any response of a directory, to show what keys look like.
+fn first_key(directory: &Path) -> Option<Box<[u8]>> {
+    let zone = Arc::new(Zone::new(directory, Levels::found_in(directory), 1, 0));
+    let mut walk = Walk::new(&zone);
+    while let Some(key) = walk.next_key() {
+        if let Ok(Some(object)) = zone.read_head(&key) {
+            return Some(object.head.key.clone());
+        }
+    }
+    None
 }

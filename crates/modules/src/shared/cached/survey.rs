@@ -29,6 +29,8 @@ pub(crate) struct Survey {
     /// The responses of a list, each an object in JSON.
     list: Vec<u8>,
     count: usize,
+    /// The key of a response that was not selected, to show what keys look like.
+    other_key: Option<Box<[u8]>>,
     now: i64,
     /// Whether the request is only explained: then nothing is changed.
     is_dry: bool,
@@ -47,7 +49,8 @@ impl Survey {
         let changes = action != Action::List && !is_dry;
         let count = if changes { zones.iter().filter(is_done).count() } else { 0 };
         let walks = zones.iter().map(Walk::new).collect();
-        Box::new(Survey { walks, selection, action, list: Vec::new(), count, now, is_dry }).step()
+        let (list, other_key) = (Vec::new(), None);
+        Box::new(Survey { walks, selection, action, list, count, other_key, now, is_dry }).step()
     }
 
     /// Goes on in another thread. The outcome is the survey again.
@@ -85,6 +88,7 @@ impl Survey {
     fn look(&mut self, zone: &Zone, key: &Key) {
         let Ok(Some(object)) = zone.read_head(key) else { return };
         if !self.selection.has(&object.head) {
+            self.other_key.get_or_insert_with(|| object.head.key.clone());
             return;
         }
         let is_done = match self.action {
@@ -116,11 +120,18 @@ impl Survey {
 
     /// The result as JSON.
     pub(crate) fn text(&self) -> Vec<u8> {
-        match self.action {
-            Action::List => [b"{\"responses\":[", &*self.list, b"]}"].concat(),
-            Action::Remove => format!("{{\"removed\":{}}}", self.count).into(),
-            Action::Outdate => format!("{{\"outdated\":{}}}", self.count).into(),
+        let mut text = match self.action {
+            Action::List => [b"{\"responses\":[", &*self.list, b"]"].concat(),
+            Action::Remove => format!("{{\"removed\":{}", self.count).into(),
+            Action::Outdate => format!("{{\"outdated\":{}", self.count).into(),
+        };
+        if let Some(key) = self.other_key.as_ref().filter(|_| self.count == 0) {
+            text.extend_from_slice(b",\"example_key\":\"");
+            escape::json(key, &mut text);
+            text.push(b'"');
         }
+        text.push(b'}');
+        text
     }
 }
 
