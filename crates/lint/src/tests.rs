@@ -72,3 +72,35 @@ fn findings_name_their_place() {
     assert_eq!((finding.rule.id, finding.place.line), ("alias-traversal", 5));
     assert!(finding.text.contains("/i") && finding.fix.contains("/i/"), "{finding:?}");
 }
+
+#[test]
+fn protections_that_applications_ship_are_seen() {
+    let ids = |http: &str| findings(http).into_iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
+    let site = |rule: &str| {
+        format!(
+            "server {{ root /srv/x; {rule} location / {{ try_files $uri /index.php; }} \
+             location ~ ^/index\\.php$ {{ fastcgi_pass unix:/run/php.sock; }} }}"
+        )
+    };
+    assert_eq!(ids(&site("")), ["hidden-files"]);
+    // As Nextcloud's manual has it.
+    let nextcloud = "location ~ ^/(?:\\.|autotest|occ|issue|indie|db_|console) { return 404; }";
+    assert_eq!(ids(&site(nextcloud)), [] as [&str; 0]);
+    assert_eq!(ids("server { location /i { alias /srv/i/; return 404; } }"), [] as [&str; 0]);
+    assert_eq!(
+        ids("server { location /i { alias /srv/i/; if ($arg_x) { return 404; } } }"),
+        ["alias-traversal"]
+    );
+}
+
+#[test]
+fn the_key_of_a_cache_may_be_at_any_level() {
+    let ids = |http: &str| findings(http).into_iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
+    let pass = "location /a/ { uwsgi_pass unix:/run/a.sock; ";
+    let finds = |http: &str| ids(http).contains(&"cache-without-key");
+    assert!(!finds(&format!("uwsgi_cache c; server {{ {pass} uwsgi_cache_key $uri; }} }}")));
+    assert!(!finds(&format!("uwsgi_cache_key $uri; server {{ {pass} uwsgi_cache c; }} }}")));
+    assert!(!finds(&format!("uwsgi_cache c; server {{ {pass} uwsgi_cache off; }} }}")));
+    assert!(!finds("uwsgi_cache c; server { location / { proxy_pass http://127.0.0.1:1; } }"));
+    assert!(finds(&format!("uwsgi_cache c; server {{ {pass} }} {pass} uwsgi_cache_key $uri; }} }}")));
+}

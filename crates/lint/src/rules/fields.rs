@@ -145,6 +145,30 @@ pub(crate) static TWO_HOSTS: Rule = Rule {
     },
 };
 
+pub(crate) static ALT_SVC_WITHOUT_QUIC: Rule = Rule {
+    id: "alt-svc-without-quic",
+    level: Level::Warn,
+    title: "`Alt-Svc` announces HTTP/3, which Fulmar does not speak",
+    why: "`Alt-Svc: h3` tells clients to connect over QUIC. No address of Fulmar speaks HTTP/3, so each client tries to connect \
+          and gets no answer, again after every `ma=` seconds.",
+    bad: "server { add_header Alt-Svc 'h3=\":443\"; ma=86400'; }",
+    good: "server { add_header Alt-Svc clear; }",
+    check: |tree| {
+        let sets = |node: &Node| node.is("add_header") || node.is("more_set_headers");
+        tree.all()
+            .filter(|spot| sets(spot.node))
+            .filter(|spot| {
+                let text = spot.node.args.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+                let text = text.to_ascii_lowercase();
+                text.contains("alt-svc") && text.contains("h3")
+            })
+            .map(|spot| {
+                Found::at(spot.node, "clients try HTTP/3, which no address speaks", "leave the line out")
+            })
+            .collect()
+    },
+};
+
 /// Fields by which an application knows its client.
 const FORWARDED: [&str; 6] =
     ["host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"];

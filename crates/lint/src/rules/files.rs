@@ -18,7 +18,9 @@ pub(crate) static ALIAS_TRAVERSAL: Rule = Rule {
                 let location = spot.parent().filter(|parent| parent.is("location"))?;
                 let Some(Place::Prefix(text)) = place(location) else { return None };
                 let target = spot.node.arg(0)?.as_str()?;
-                (target.ends_with('/') && !text.ends_with('/')).then(|| {
+                // `return` answers before any file is opened.
+                let is_open = target.ends_with('/') && !text.ends_with('/') && !has(location, "return");
+                is_open.then(|| {
                     let what = format!("\"{text}../\" leads out of \"{target}\"");
                     Found::at(spot.node, what, format!("location {text}/ {{ alias {target}; }}"))
                 })
@@ -214,7 +216,7 @@ fn hides(block: &Node) -> bool {
 }
 
 fn is_about_hidden(text: &str) -> bool {
-    ["/\\.", "/(\\.", "|\\.", "(\\.", "/?\\.", "^\\."].iter().any(|start| {
+    ["/\\.", "/(\\.", "/(?:\\.", "|\\.", "(\\.", "(?:\\.", "/?\\.", "^\\."].iter().any(|start| {
         text.match_indices(start).any(|(at, _)| {
             // `\.(css|js)` and `\.php` match extensions, not hidden files.
             let behind = text[at + start.len()..].chars().next();

@@ -2,7 +2,7 @@
 
 use crate::tree::{Place, Tree, children, has, place, uses};
 use crate::{Found, Rule};
-use conf::{Level, Word};
+use conf::{Level, Node, Word};
 
 pub(crate) static PASS_SLASH: Rule = Rule {
     id: "pass-slash",
@@ -30,6 +30,36 @@ pub(crate) static PASS_SLASH: Rule = Rule {
                 })
             })
             .collect()
+    },
+};
+
+pub(crate) static CACHE_WITHOUT_KEY: Rule = Rule {
+    id: "cache-without-key",
+    level: Level::Warn,
+    title: "a cache without a key keeps nothing",
+    why: "`proxy_cache` has a default key, but `fastcgi_cache`, `uwsgi_cache` and `scgi_cache` have none. Without a key \
+          Fulmar keeps no response. nginx sends the first response for every URI.",
+    bad: "fastcgi_cache_path /srv/cache keys_zone=pages:1m; \
+          server { fastcgi_cache pages; location /app/ { fastcgi_pass unix:/run/app.sock; } }",
+    good: "fastcgi_cache_path /srv/cache keys_zone=pages:1m; \
+           server { fastcgi_cache pages; fastcgi_cache_key $scheme$request_method$host$request_uri; \
+           location /app/ { fastcgi_pass unix:/run/app.sock; } }",
+    check: |tree| {
+        let mut found: Vec<&Node> = Vec::new();
+        for protocol in ["fastcgi", "uwsgi", "scgi"] {
+            let [pass, cache, key] = ["_pass", "_cache", "_cache_key"].map(|end| format!("{protocol}{end}"));
+            for spot in tree.named(&pass).filter(|spot| spot.effective(&key).is_empty()) {
+                let used = spot.effective(&cache).into_iter().next_back();
+                let used = used.filter(|node| node.arg(0).is_some_and(|zone| !zone.is("off")));
+                found.extend(used.filter(|node| !found.iter().any(|known| std::ptr::eq(*known, *node))));
+            }
+        }
+        let tell = |node: &Node| {
+            let name = node.name.to_string();
+            let fix = format!("add {name}_key $scheme$request_method$host$request_uri;");
+            Found::at(node, format!("\"{name}\" has no \"{name}_key\", so no response is kept"), fix)
+        };
+        found.into_iter().map(tell).collect()
     },
 };
 
