@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use instant_acme::{AccountCredentials, CertificateIdentifier};
@@ -75,7 +75,9 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as t
 pub(crate) fn lock(directory: &Path) -> io::Result<Option<Lock>> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    let file = File::options().create(true).append(true).open(directory.join("lock"))?;
+    let file = File::options().create(true).append(true).mode(0o600).open(directory.join("lock"))?;
+    // The file may be there from an earlier time, with other rights.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(Lock(file))),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -203,7 +205,7 @@ mod tests {
         for file in fs::read_dir(&order.issuer.state).unwrap() {
             let file = file.unwrap();
             let mode = file.metadata().unwrap().permissions().mode() & 0o077;
-            assert!(mode == 0 || file.file_name() == "lock", "{:?} has {mode:o}", file.file_name());
+            assert!(mode == 0, "{:?} has {mode:o}", file.file_name());
         }
         let other = SelfSigned::new(&["a.example"]).unwrap();
         keep_certificate(&order, &made.certificate, &other.key).unwrap_err();

@@ -298,7 +298,7 @@ impl Default for RequestBodyPolicy {
             client_body_timeout: MINUTE,
             client_body_min_rate: 0,
             client_body_buffer_size: 16 * 1024,
-            client_body_temp_path: std::env::temp_dir().into(),
+            client_body_temp_path: net::temporary::directory().into(),
             client_body_in_file_only: BodyFile::WhenLong,
         }
     }

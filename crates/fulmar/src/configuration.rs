@@ -28,6 +28,9 @@ const DEFAULT_USER: &str = "nobody";
 /// That user's group, by its name on different systems.
 const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
 
+/// What to do where the default directory for temporary files cannot be used.
+const NO_TEMPORARY_FILES: &str = "long bodies would be cut: name other directories with \"client_body_temp_path\" and \
+     \"proxy_temp_path\", or set TMPDIR";
 /// What to do where the default access log cannot be opened.
 const NO_ACCESS_LOG: &str = "this is the default place: name another one with \"access_log FILE;\" in \"http {}\", or \
      write \"access_log off;\"";
@@ -263,14 +266,15 @@ impl Configuration {
         self.site.listens.iter().map(want).collect()
     }
 
-    /// Makes the directories for temporary files, and opens all log files. Gives what went wrong: errors, and warnings
+    /// Makes the directories for temporary files for the worker, and opens all log files. Gives what went wrong: errors, and warnings
     /// about default logs, whose lines go to the standard error stream from now on.
     pub(crate) fn open_files(&self) -> Vec<Diagnostic> {
+        let default = net::temporary::own_directory().map_or(Ok(()), |path| self.make(path));
         let open = |file: &LogFile| {
             let opened = file.open();
             if opened.is_ok() || file.is_named() { opened } else { file.fall_back().and(opened) }
         };
-        self.each_file(|path| self.make(path), open)
+        self.each_file(|path| self.make(path), open).into_iter().chain(self.unwritable(default)).collect()
     }
 
     /// What [`Configuration::open_files`] would give; creates and changes nothing.
@@ -279,7 +283,39 @@ impl Configuration {
             Ok(_) => Ok(()),
             Err(_) => net::append::check_creation(path),
         };
-        self.each_file(check, LogFile::check)
+        self.each_file(check, LogFile::check).into_iter().chain(self.unwritable(Ok(()))).collect()
+    }
+
+    /// A warning if the worker cannot write to the default directory for temporary files, or if it was not made.
+    fn unwritable(&self, made: io::Result<()>) -> Option<Diagnostic> {
+        let path = net::temporary::directory();
+        // At its start the server makes a directory that only it uses.
+        let is_made_later = net::temporary::own_directory().is_some() && fs::symlink_metadata(&path).is_err();
+        let error = match made {
+            Ok(()) if is_made_later => net::append::check_creation(&path),
+            Ok(()) => self.check_writable(&path),
+            Err(error) => Err(error),
+        };
+        let text = format!(
+            "no temporary files can be written to \"{}\" ({})",
+            path.display(),
+            system_message(&error.err()?)
+        );
+        Some(Diagnostic::warn(text).hint(NO_TEMPORARY_FILES))
+    }
+
+    /// Whether the worker can make files in a directory, as far as its owner and mode say. Root can write everywhere.
+    fn check_writable(&self, path: &Path) -> io::Result<()> {
+        let metadata = fs::metadata(path)?;
+        let (mode, worker) = (metadata.permissions().mode(), self.identity.as_ref().map(Identity::uid));
+        let is_open = match worker {
+            _ if !metadata.is_dir() => return Err(io::ErrorKind::NotADirectory.into()),
+            None | Some(0) => return net::append::check_creation(&path.join("fulmar-check")),
+            Some(uid) if uid == metadata.uid() => mode & 0o300 == 0o300,
+            // The worker may be in the group of the directory.
+            Some(_) => mode & 0o003 == 0o003 || mode & 0o030 == 0o030,
+        };
+        if is_open { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
     /// Prepares each directory; where that went well, each log.

@@ -34,6 +34,7 @@ pub mod shared_bytes;
 pub mod signal;
 pub mod stream;
 pub mod tcp_info;
+pub mod temporary;
 #[cfg(test)]
 mod testing;
 pub mod threads;

@@ -106,7 +106,7 @@ impl Settings {
             buffer_size,
             buffers,
             max_temp_file_size,
-            temp_path: std::env::temp_dir().into(),
+            temp_path: net::temporary::directory().into(),
             next_upstream: Failures::ERROR.with(Failures::TIMEOUT),
             next_upstream_tries: 0,
             next_upstream_timeout: Duration::ZERO,

@@ -10,7 +10,8 @@
 //! for longer than the timeout.
 //!
 //! A body that Fulmar has to buffer and that is longer than `client_body_buffer_size` goes to a file in
-//! `client_body_temp_path`, by default the system's directory for temporary files. The file has no name, so that
+//! `client_body_temp_path`, by default `$CACHE_DIRECTORY` (the packaged unit of systemd sets it) or the system's directory for temporary files. A start,
+//! a reload and `-t` warn if the worker cannot write there. The file has no name, so that
 //! nothing is left behind. With `client_body_in_file_only clean`, every buffered body goes to a file that has a
 //! name until the request ends; with `on`, the file stays. `$request_body_file` passes the name to an upstream, so
 //! that the body itself need not be sent. For a file without a name, the variable is a path that only privileged
