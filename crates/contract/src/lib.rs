@@ -64,4 +64,4 @@ pub use service::{Service, SiteService, Threads};
 pub use step::{Content, Handler, Outcome, Reroute, Step, Streamed, Subrequest, Subresponse, Work};
 pub use template::{Made, Make, Template};
 pub use turn::{BodyReader, NoBody, Task, Turn};
-pub use variable::{Definition, Evaluate, Getter, Variable, VariableId, VariableTable, Variables};
+pub use variable::{Definition, Evaluate, Getter, Judge, Variable, VariableId, VariableTable, Variables};

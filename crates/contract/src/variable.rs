@@ -81,6 +81,9 @@ pub enum Definition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VariableId(pub(crate) u32);
 
+/// Decides whether an unknown name is an error.
+pub type Judge<'a> = &'a mut dyn FnMut(Diagnostic) -> Result<(), Diagnostic>;
+
 /// The variables while a configuration is read.
 pub struct Variables {
     /// What they are for: requests, or connections of `stream`. The two know nothing of each other.
@@ -155,12 +158,13 @@ impl Variables {
         self.entries.iter().filter_map(refusal).collect()
     }
 
-    /// Binds what is not defined to the variables of the modules, and reports unknown names.
-    pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
+    /// Binds what is not defined to the variables of the modules. An unknown name that `judge` lets pass has no value.
+    pub fn finish(self, known: &[Variable], judge: Judge<'_>) -> Result<VariableTable, Diagnostic> {
         let (context, known) = (self.context, self.known(known));
         let bind = |entry: Entry| match entry.definition {
             Some(definition) => Ok(definition),
-            None => find((&known, context), &entry.name).map_err(|error| placed(error, &entry)),
+            None => find((&known, context), &entry.name)
+                .or_else(|error| judge(placed(error, &entry)).map(|()| Definition::Slot)),
         };
         let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
@@ -253,12 +257,12 @@ mod tests {
         let uri = variables.refer("URI", None);
         let argument = variables.refer("arg_a", None);
         assert_eq!(variables.refer("uri", None), uri);
-        let table = variables.finish(&known).unwrap();
+        let table = variables.finish(&known, &mut Err).unwrap();
         assert!(matches!(table.definition(argument), Definition::Get(_, rest) if &**rest == "a"));
 
         let mut variables = Variables::new();
         variables.refer("nobody", None);
-        let error = variables.finish(&known).map(|_| ()).unwrap_err();
+        let error = variables.finish(&known, &mut Err).map(|_| ()).unwrap_err();
         assert_eq!(error.message, "unknown \"nobody\" variable");
     }
 }

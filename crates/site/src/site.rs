@@ -130,8 +130,18 @@ impl Site {
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
     pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
-        let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
-        let stream_variables = std::mem::take(&mut loaded.loading.other_variables).finish(&known)?;
+        let has_servers = has_servers(&loaded.config);
+        let (notes, variables) = (&mut loaded.loading.notes, std::mem::take(&mut loaded.loading.variables));
+        // Without a server no request meets the variable. nginx looks up those of `proxy_set_header` for servers only.
+        let variables = variables.finish(&known, &mut |unknown| match has_servers {
+            true => Err(unknown),
+            false => {
+                notes.push(Diagnostic { level: conf::Level::Warn, ..unknown });
+                Ok(())
+            }
+        })?;
+        let stream_variables =
+            std::mem::take(&mut loaded.loading.other_variables).finish(&known, &mut Err)?;
         let base = Arc::new(Base {
             config: Arc::clone(&loaded.config),
             modules: modules.into(),
@@ -189,6 +199,12 @@ impl Site {
             compiled_by: None,
         })
     }
+}
+
+/// Whether `http` has any server.
+fn has_servers(config: &Config) -> bool {
+    let main = config.view(Config::MAIN);
+    main.get(&HTTP).is_some_and(|http| !main.at(*http).here(&SERVER).is_empty())
 }
 
 /// Compiles what was written.

@@ -1,7 +1,8 @@
 //! What `-t` says of a configuration, for people: all refusals at once, and each thing once.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -86,7 +87,6 @@ fn refused_parameters_hide_nothing() {
     let (good, printed) = judged(&text.replace("LAST", ""));
     let told = headlines(&printed, "emerg");
     let expected = [
-        "\"load_module\" knows no module in \"modules/mine.so\"",
         "\"error_log\" to a buffer in memory",
         "parameter \"kqueue\" of \"use\"",
         "parameter \"slow_start\" of \"server\"",
@@ -111,6 +111,68 @@ fn refused_parameters_hide_nothing() {
 fn what_is_no_refusal_ends_the_reading() {
     let (_, printed) = judged("events {} http { server { root a; root b; lisen 1; } } stream { }");
     assert_eq!(headlines(&printed, "emerg"), ["\"root\" directive is duplicate in CONF:1"], "{printed}");
+}
+
+/// Distributions ship such files: nginx loads them, and what is not known has no effect.
+#[test]
+fn what_has_no_effect_is_a_warning() {
+    for (configuration, warning) in [
+        (
+            "load_module modules/mine.so; events {}",
+            "\"load_module\" has no effect (no module is known in \"modules/mine.so\")",
+        ),
+        ("events {} http { access_log off; proxy_set_header X $no_such; }", "unknown \"no_such\" variable"),
+    ] {
+        let (good, printed) = judged(configuration);
+        let told = headlines(&printed, "warn");
+        assert!(good && told.iter().any(|told| told.starts_with(warning)), "{printed}");
+    }
+    let served =
+        "events {} http { access_log off; proxy_set_header X $no_such; server { listen 127.0.0.1:1; } }";
+    let (good, printed) = judged(served);
+    assert!(
+        !good && headlines(&printed, "emerg")[0].starts_with("unknown \"no_such\" variable"),
+        "{printed}"
+    );
+    // `stream` has no ready format of this name.
+    let format =
+        "log_format combined '$remote_addr'; server { listen 127.0.0.1:1; return x; access_log a combined; }";
+    for (block, is_good) in [("stream", true), ("http", false)] {
+        let format = if is_good { format } else { "log_format combined '$remote_addr';" };
+        let (good, printed) = judged(&format!("events {{}} {block} {{ {format} }}"));
+        assert_eq!(good, is_good, "{printed}");
+    }
+}
+
+/// The directory of the service is made and checked; the system's is checked only.
+#[test]
+fn a_directory_for_temporary_files_that_cannot_be_used_is_a_warning() {
+    let site = Site::whole("");
+    site.write_configuration(
+        Server::Fulmar,
+        "events {} http { access_log off; server { listen 127.0.0.1:8080; } }",
+    );
+    let judge = |variable: &str, path: &Path| {
+        let mut command = site.command(Server::Fulmar);
+        let output = command.arg("-t").env_remove("CACHE_DIRECTORY").env(variable, path).output().unwrap();
+        assert!(output.status.success());
+        let printed = String::from_utf8(output.stderr).unwrap();
+        headlines(&printed, "warn")
+            .iter()
+            .any(|told| told.starts_with("no temporary files can be written to"))
+    };
+    let file = site.prefix().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(judge("TMPDIR", &site.prefix().join("none")));
+    assert!(judge("TMPDIR", &file));
+    // The worker is another user if root starts the server.
+    let open = site.prefix().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    assert!(!judge("TMPDIR", &open));
+    assert!(judge("CACHE_DIRECTORY", &site.prefix().join("none/temp")));
+    assert!(!judge("CACHE_DIRECTORY", &site.prefix().join("temp")));
+    assert!(!site.prefix().join("temp").exists(), "-t makes nothing");
 }
 
 #[test]

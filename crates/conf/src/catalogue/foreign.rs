@@ -58,8 +58,8 @@ impl Loadable {
     }
 }
 
-/// The module in a file that `load_module` names, by the last part of its path; `None` for one that nobody
-/// knows, which is refused.
+/// The module in a file that `load_module` names, by the last part of its path; `None` for an
+/// unknown module.
 pub fn module_of_file(path: &str) -> Option<Loadable> {
     let file = path.rsplit('/').next()?;
     let at = LOADABLE.binary_search_by_key(&file, |(name, _)| *name).ok()?;

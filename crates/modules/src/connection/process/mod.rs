@@ -375,10 +375,10 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
             Ok(())
         }
         None => {
-            let message = format!("\"load_module\" knows no module in \"{word}\"");
-            let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-            let hint = "leave the line out; the directives of the module are refused where they stand";
-            loading.refuse(error.hint(hint))
+            let message = format!("\"load_module\" has no effect (no module is known in \"{word}\")");
+            let warning = Diagnostic::warn(message).at(args.node.span).under(word.span);
+            loading.note(warning.hint("the directives of the module are errors where they stand"));
+            Ok(())
         }
     }
 }

@@ -163,7 +163,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let logs = logs_of(view, &formats, &builder.logs)?;
     // Outside of servers there are no requests, and so no default log.
     if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP).or(Contexts::STREAM)) {
-        return check_names(&formats);
+        // `stream` has no ready format.
+        let ready: &[u8] = if view.context().intersects(Contexts::STREAM) { b"" } else { COMBINED };
+        return check_names(&formats, ready);
     }
     let logs = match logs {
         None => return Ok(()),
@@ -179,11 +181,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn check_names(formats: &[Written<'_, Format>]) -> Result<(), Diagnostic> {
+fn check_names(formats: &[Written<'_, Format>], ready: &[u8]) -> Result<(), Diagnostic> {
     for (index, format) in formats.iter().enumerate() {
         let name = &format.value.name;
         let earlier = formats[..index].iter().any(|earlier| earlier.value.name == *name);
-        if earlier || **name == *COMBINED {
+        if earlier || **name == *ready {
             let name = String::from_utf8_lossy(name);
             let message = format!("duplicate \"log_format\" name \"{name}\"");
             return Err(Diagnostic::emerg(message).at(format.span));
