@@ -93,7 +93,7 @@ fn what_is_no_response_is_502_and_one_line(wire: Wire) {
         ("/twolengths", "upstream sent duplicate header line: \"Content-Length\""),
         ("/both", "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"),
         ("/coding", "upstream sent unknown \"Transfer-Encoding\": \"gzip\""),
-        ("/endless", "upstream sent too big header while reading response header"),
+        ("/endless", "header while reading response header from upstream, \"proxy_buffer_size\" limits it"),
         ("/interim", "upstream sent too many interim responses"),
         ("/unasked", "upstream switched protocols unasked"),
     ] {

@@ -17,6 +17,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How the message begins if the head of a response is too long, whatever the protocol.
+const TOO_BIG_HEADER: &str = "upstream sent too big header";
+
 /// A request to a group of servers.
 pub struct Call {
     /// The servers.
@@ -107,7 +110,11 @@ impl Call {
 
     /// Logs a failure of a server.
     pub(crate) fn log_failure(&self, exchange: &Exchange, server: &Server, failure: &Failure) {
-        exchange.request_log().write(Level::Error, &failure.message, Some(&self.url(server)));
+        let is_long = failure.message.starts_with(TOO_BIG_HEADER);
+        let limit =
+            if is_long { format!(", \"{}\" limits it", self.settings.head_limit) } else { String::new() };
+        let message = format!("{}{limit}", failure.message);
+        exchange.request_log().write(Level::Error, &message, Some(&self.url(server)));
     }
 
     /// Logs that a server is not asked for a while.

@@ -29,6 +29,8 @@ pub struct Settings {
     pub buffering: bool,
     pub request_buffering: bool,
     pub buffer_size: usize,
+    /// The directive that limits heads of responses.
+    pub head_limit: &'static str,
     /// The bytes of all buffers.
     pub buffers: usize,
     pub max_temp_file_size: u64,
@@ -104,6 +106,7 @@ impl Settings {
             buffering: true,
             request_buffering: true,
             buffer_size,
+            head_limit: (&options.buffer_size as &dyn contract::AnyDirective).info().name,
             buffers,
             max_temp_file_size,
             temp_path: net::temporary::directory().into(),
