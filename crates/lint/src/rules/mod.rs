@@ -51,6 +51,7 @@ pub(crate) static ALL: &[&Rule] = &[
     &php::UNANCHORED_SCRIPT,
     &php::INDEX_WITHOUT_PHP,
     &php::BELOW_ALIAS,
+    &php::UNBUFFERED_BODY,
     &access::SATISFY_ANY_ALL,
     &access::REFERER_NONE,
     &access::RULES_AFTER_ALL,

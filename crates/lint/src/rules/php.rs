@@ -32,6 +32,27 @@ pub(crate) static ANY_PATH: Rule = Rule {
     },
 };
 
+pub(crate) static UNBUFFERED_BODY: Rule = Rule {
+    id: "php-unbuffered-body",
+    level: Level::Warn,
+    title: "PHP-FPM gets no body of unknown length",
+    why: "With `fastcgi_request_buffering off` a body without `Content-Length` (chunked, as some sync clients send it) is passed \
+          on without a length. PHP-FPM reads as many bytes as `CONTENT_LENGTH` says: the script sees an empty body.",
+    bad: "server { root /srv/public; location ~ ^/index\\.php$ { fastcgi_request_buffering off; \
+          fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; location ~ ^/index\\.php$ { fastcgi_pass unix:/run/php.sock; } }",
+    check: |tree| {
+        scripts(tree)
+            .filter(|(spot, ..)| spot.is_set("fastcgi_request_buffering", "off"))
+            .filter_map(|(spot, ..)| spot.effective("fastcgi_request_buffering").into_iter().next_back())
+            .map(|node| {
+                let text = "scripts get an empty body if the client sends no Content-Length";
+                Found::at(node, text, "leave the line out")
+            })
+            .collect()
+    },
+};
+
 /// Locations with a pattern about `.php` that pass to an application.
 fn scripts<'t, 'a>(tree: &'t Tree<'a>) -> impl Iterator<Item = (&'t Spot<'a>, &'a Node, &'a str)> {
     tree.named("fastcgi_pass").filter_map(|spot| {
