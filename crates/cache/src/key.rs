@@ -26,7 +26,7 @@ impl Key {
     }
 
     /// The key of the variant that a request with these fields gets, if the response names fields in `Vary`. The three
-    /// fields of content negotiation count without regard to spaces. `family` is the number that the response with this key and its
+    /// fields of content negotiation count without regard to spaces, and `Accept-Encoding` also without regard to order. `family` is the number that the response with this key and its
     /// variants share ([`Head`](crate::Head)): one with another number has other variants.
     pub fn variant(&self, family: u64, vary: &[u8], request: &Fields) -> Key {
         let mut digest = Md5::new();
@@ -36,8 +36,12 @@ impl Key {
             let name = name.to_ascii_lowercase();
             digest.update(&name);
             digest.update(b":");
-            let is_negotiated =
-                matches!(&name[..], b"accept-charset" | b"accept-encoding" | b"accept-language");
+            if *name == *b"accept-encoding" {
+                codings(request).iter().for_each(|coding| digest.update(coding));
+                digest.update(b"\r\n");
+                continue;
+            }
+            let is_negotiated = matches!(&name[..], b"accept-charset" | b"accept-language");
             let mut is_first = true;
             for field in request.iter().filter(|field| field.name.eq_ignore_ascii_case(&name)) {
                 let mut add = |part: &[u8]| {
@@ -77,6 +81,26 @@ impl Key {
     pub fn digits(&self) -> String {
         hex::text(&self.0)
     }
+}
+
+/// The codings that a request accepts, each with a comma, in one order. Spaces, capitals, the order and a weight of 1 mean nothing
+/// (RFC 9110, section 12.5.3).
+fn codings(request: &Fields) -> Vec<Vec<u8>> {
+    let lists = request.iter().filter(|field| field.name.eq_ignore_ascii_case(b"accept-encoding"));
+    let parts = lists.flat_map(|field| field.value.split(|&byte| byte == b','));
+    let plain = |part: &[u8]| {
+        let mut coding = part.to_ascii_lowercase();
+        coding.retain(|byte| !matches!(byte, b' ' | b'\t'));
+        let weight =
+            [&b";q=1"[..], b";q=1.0", b";q=1.00", b";q=1.000"].into_iter().find(|end| coding.ends_with(end));
+        coding.truncate(coding.len() - weight.map_or(0, <[u8]>::len));
+        coding
+    };
+    let mut codings: Vec<_> = parts.map(plain).filter(|coding| !coding.is_empty()).collect();
+    codings.sort_unstable();
+    codings.dedup();
+    codings.iter_mut().for_each(|coding| coding.push(b','));
+    codings
 }
 
 /// The words of a list between commas and spaces.
@@ -234,6 +258,14 @@ mod tests {
         let gzip = of("Accept-Encoding", &[("Accept-Encoding", "gzip,br")]);
         assert_eq!(gzip, of("Accept-Encoding", &[("accept-encoding", " gzip , br")]));
         assert_eq!(gzip, of("Accept-Encoding", &[("Accept-Encoding", "gzip"), ("Accept-Encoding", "br")]));
+        for same in
+            ["br, gzip", "GZIP, br", "gzip;q=1.0, br", "gzip; q=1, br;q=1.000", "br,gzip,gzip", "br,,gzip"]
+        {
+            assert_eq!(gzip, of("Accept-Encoding", &[("Accept-Encoding", same)]), "{same}");
+        }
+        for other in ["gzip", "gzip, br;q=0.5", "gzip, br;q=0", "gzipbr", "gzip, br, zstd", ""] {
+            assert_ne!(gzip, of("Accept-Encoding", &[("Accept-Encoding", other)]), "{other}");
+        }
         assert_ne!(of("X", &[("X", "a,b")]), of("X", &[("X", "a, b")]));
         assert_ne!(key, plain);
         assert_ne!(plain, key.variant(8, b"Accept-Encoding, X-A", &Fields::new()), "the family counts");
