@@ -445,10 +445,31 @@ impl Flow {
             self.exchange.response.status = status;
             return Some(Progress::Respond(Body::Empty));
         }
+        if status == Status::NOT_FOUND {
+            self.tell_lost_alias();
+        }
         let may_reroute = self.reroutes <= REROUTE_LIMIT;
         match error_page::replace(&mut self.exchange, status, may_reroute) {
             Replacement::Page(body) => Some(self.respond(body)),
             Replacement::Reroute(reroute) => self.reroute(reroute),
+        }
+    }
+
+    /// Logs why nothing was found, where a location with a pattern came before one with an alias.
+    fn tell_lost_alias(&self) {
+        let Exchange { scope, request, .. } = &self.exchange;
+        let Some(name) = scope.name.as_ref().filter(|name| name.kind == LocationKind::Regex) else { return };
+        if scope.policy.root.alias.is_some() {
+            return;
+        }
+        if let Some(lost) = self.server.locations.lost_alias(&request.path) {
+            let [path, lost, name] =
+                [&request.path[..], &lost.name.text, &name.text].map(String::from_utf8_lossy);
+            let message = format!(
+                "\"{path}\" is below the alias of location \"{lost}\", but location \"{name}\" comes first and has \
+                 another root: write a location for it inside of \"{lost}\""
+            );
+            self.exchange.log(Level::Error, &message);
         }
     }
 

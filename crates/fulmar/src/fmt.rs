@@ -71,7 +71,7 @@ fn one(file: &Path, arguments: &Arguments) -> Outcome {
     let formatted = match conf::layout(name, text.clone()) {
         Ok(formatted) => formatted,
         Err(rejected) => {
-            let apache = conf::apache::in_place_of_nginx(&rejected.error, &rejected.sources);
+            let apache = conf::in_place_of_nginx(&rejected.error, &rejected.sources);
             err(&conf::render(apache.as_ref().unwrap_or(&rejected.error), &rejected.sources, PROGRAM));
             return Outcome::Failed;
         }

@@ -109,7 +109,7 @@ fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitC
     let paths = Paths::told(&flags).ok_or(ExitCode::from(UNREADABLE))?;
     let loaded = conf::load(&System, &paths.conf, flags.globals.as_deref());
     if let Some(error) = loaded.error {
-        let error = conf::apache::in_place_of_nginx(&error, &loaded.sources).unwrap_or(error);
+        let error = conf::in_place_of_nginx(&error, &loaded.sources).unwrap_or(error);
         let read = Read { sources: loaded.sources, notes: Vec::new() };
         messages::refusal(
             &crate::configuration::Refusal { error, further: Vec::new(), read },

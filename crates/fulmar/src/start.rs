@@ -15,6 +15,7 @@ use net::signal::{SignalQueue, hear_of_parents_end};
 use net::{BindError, system_message};
 
 use crate::configuration::{Configuration, Reader};
+use crate::console::err;
 use crate::messages;
 use crate::pid_file::PidFile;
 use crate::service_manager::ServiceManager;
@@ -109,7 +110,10 @@ fn sockets(
         tell(configuration, Level::Emerg, &problem.to_string());
     }
     let notice = |notice: Notice<'_>| match notice {
-        Notice::Failed(error) => tell(configuration, Level::Emerg, &error.to_string()),
+        Notice::Failed(error) => {
+            tell(configuration, Level::Emerg, &error.to_string());
+            error.hint().into_iter().for_each(|hint| err(&format!("  hint: {hint}\n")));
+        }
         Notice::Retrying(pause) => {
             site.log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));
         }

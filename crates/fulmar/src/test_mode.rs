@@ -74,7 +74,10 @@ fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
     if !problems.iter().any(Diagnostic::is_error) {
         let mut listens = configuration.site.listens.iter();
         let error = listens.find_map(|listen| net::bind::check(&listen.endpoint, &listen.options).err());
-        problems.extend(error.map(|error| Diagnostic::emerg(error.to_string())));
+        problems.extend(error.map(|error| {
+            let problem = Diagnostic::emerg(error.to_string());
+            error.hint().into_iter().fold(problem, Diagnostic::hint)
+        }));
     }
     problems
 }

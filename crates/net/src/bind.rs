@@ -42,6 +42,18 @@ impl BindError {
     }
 }
 
+impl BindError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        let BindError::Call { address: SocketAddress::Inet(address), source, .. } = self else { return None };
+        let is_privileged = source.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024;
+        is_privileged.then_some(
+            "ports below 1024 are for root: start as root (the worker gives up its rights), allow the program alone by \
+             \"setcap cap_net_bind_service=+ep PROGRAM\", or listen on a port such as 8080",
+        )
+    }
+}
+
 /// One address for [`bind_all`].
 #[derive(Clone, Debug)]
 pub struct Wanted {
@@ -273,6 +285,17 @@ mod tests {
 
     use super::*;
     use socket2::SockRef;
+
+    #[test]
+    fn a_port_that_only_root_may_use_has_a_hint() {
+        let hint = |port: u16, kind: io::ErrorKind| {
+            let address = SocketAddress::Inet(([127, 0, 0, 1], port).into());
+            failure("bind() to", &address)(kind.into()).hint()
+        };
+        assert!(hint(80, io::ErrorKind::PermissionDenied).is_some_and(|hint| hint.contains("setcap")));
+        assert_eq!(hint(8080, io::ErrorKind::PermissionDenied), None);
+        assert_eq!(hint(80, io::ErrorKind::AddrInUse), None);
+    }
 
     const ONCE: Patience = Patience { tries: 1, pause: Duration::ZERO };
 

@@ -46,6 +46,7 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
     loading.notes.extend(note);
+    loading.notes.extend(conf::curly_quotes(&nodes));
     let config = Config::within(Arc::clone(&loading.origin));
     loading.refusals = Some(Vec::new());
     let mut reader = Reader::new(modules, config, loading);
@@ -58,8 +59,8 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     }
     let mut errors = told(refusals).into_iter().chain(error);
     let (mut error, mut further) = (errors.next(), errors.collect());
-    let of_apache = |error| conf::apache::in_place_of_nginx(error, &text.sources);
-    if let Some(whole_file) = error.as_ref().and_then(of_apache) {
+    let of_another = |error| conf::in_place_of_nginx(error, &text.sources);
+    if let Some(whole_file) = error.as_ref().and_then(of_another) {
         (error, further) = (Some(whole_file), Vec::new());
     }
     Loaded { config: Arc::new(reader.config), loading: reader.loading, sources: text.sources, error, further }

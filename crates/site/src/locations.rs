@@ -138,6 +138,13 @@ impl Locations {
         self.slash_redirects.get(path).or_else(|| longest?.inner.slash_redirect(path))
     }
 
+    /// The location with an `alias` that would have a path, were there no patterns.
+    pub fn lost_alias(&self, path: &[u8]) -> Option<&Arc<Location>> {
+        let longest = self.prefixes.longest(path)?;
+        (longest.name.kind == LocationKind::Prefix && longest.scope.policy.root.alias.is_some())
+            .then_some(longest)
+    }
+
     /// Whether any location here or deeper has such a redirect.
     fn redirects(&self) -> bool {
         self.slash_redirect_lengths != 0 || self.redirects_inside

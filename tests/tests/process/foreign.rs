@@ -41,7 +41,7 @@ fn a_configuration_of_apache_is_recognized() {
             let output = command.args(arguments).output().expect("run");
             let told = told(&output);
             assert!(!output.status.success() && told.contains(&message), "{arguments:?}: {told}");
-            assert!(told.contains(excerpt) && told.contains("hint: write what the site needs"), "{told}");
+            assert!(told.contains(excerpt) && told.contains("hint: docs/from-apache.md shows"), "{told}");
             assert_eq!(told.matches("[emerg]").count(), 1, "{told}");
         }
     }
@@ -55,6 +55,77 @@ fn an_included_file_of_apache_is_recognized() {
     let told = site.test(Server::Fulmar).expect_err("a refusal");
     assert!(told.contains("this file is in Apache's configuration language"), "{told}");
     assert!(told.contains("/sites/a.conf:1\n"), "{told}");
+}
+
+#[test]
+fn files_of_other_programs_are_recognized() {
+    for (text, language, page) in [
+        (
+            "example.org {\n    root * /srv\n    file_server\n}\n",
+            "the language of a Caddyfile",
+            "from-caddy.md",
+        ),
+        ("{\n    email a@example.org\n}\n", "the language of a Caddyfile", "from-caddy.md"),
+        ("http:\n  routers: {}\n", "YAML", "README.md"),
+        ("{ \"apps\": {} }\n", "JSON", "from-caddy.md"),
+    ] {
+        let told = Site::whole(text).test(Server::Fulmar).expect_err(text);
+        assert!(
+            told.contains(&format!("this file is in {language}, and Fulmar reads nginx's here")),
+            "{told}"
+        );
+        assert!(told.contains(page), "{told}");
+    }
+}
+
+/// nginx takes such words as they are, too.
+#[test]
+fn curly_quotes_are_warned_of() {
+    let site = Site::new(
+        "server { listen 127.0.0.1:1; server_name \u{201c}a.test\u{201d}; add_header X \u{201c}a b\u{201d}; }",
+    );
+    let told = site.test(Server::Fulmar).expect_err("a refusal");
+    assert!(told.contains("[warn] \u{201c} is not a quote here, but a part of the word"), "{told}");
+    assert!(told.contains("hint: write \" or '") && told.contains("[emerg] invalid parameter"), "{told}");
+}
+
+#[test]
+fn an_unknown_upstream_has_a_hint() {
+    for (pass, hint) in [
+        ("proxy_pass http://backnd;", "did you mean the upstream \"backend\"?"),
+        ("fastcgi_pass backnd;", "did you mean the upstream \"backend\"?"),
+        ("proxy_pass http://no-such.invalid;", "no \"upstream no-such.invalid { \u{2026} }\" is in \"http\""),
+    ] {
+        let text = format!(
+            "upstream backend {{ server 127.0.0.1:1; }}
+            server {{ listen 127.0.0.1:1; location / {{ {pass} }} }}"
+        );
+        let told = Site::new(&text).test(Server::Fulmar).expect_err(pass);
+        assert!(told.contains("host not found in upstream") && told.contains(hint), "{told}");
+    }
+}
+
+/// With nginx the same request is 404 in silence.
+#[test]
+fn the_log_says_why_a_program_below_an_alias_is_not_found() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            location /tools/ { alias %%ROOT%%/lib/tools/; }
+            location /inner/ { alias %%ROOT%%/lib/tools/; location ~ \\.php$ { return 404; } }
+            location ~ \\.php$ { try_files $uri =404; return 200; }
+        }",
+    )
+    .file("lib/tools/a.php", "");
+    let running = site.start(Server::Fulmar);
+    for path in ["/tools/a.php", "/inner/a.php", "/a.php"] {
+        assert_eq!(running.ask(&format!("GET {path}\nConnection: close")).statuses(), [404], "{path}");
+    }
+    running.wait_for_log(
+        "error.log",
+        "\"/tools/a.php\" is below the alias of location \"/tools/\", but location \"\\.php$\" comes first",
+    );
+    assert_eq!(running.log("error.log").matches("below the alias").count(), 1);
 }
 
 #[test]

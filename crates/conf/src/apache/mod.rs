@@ -2,7 +2,6 @@
 
 mod allowed;
 mod directives;
-mod elsewhere;
 mod line;
 mod purposes;
 
@@ -17,7 +16,6 @@ pub use allowed::{Allowed, AllowedBelow, Classes, OptionWords};
 pub use directives::{
     classes_of, directive_names, is_module, is_refused, is_section, module_of, not_honoured,
 };
-pub use elsewhere::in_place_of_nginx;
 use line::{Line, Lines};
 pub use purposes::purposes;
 

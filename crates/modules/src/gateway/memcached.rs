@@ -113,7 +113,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     settings.force_ranges = true;
     settings.next_upstream =
         Failures::chosen(&view.all(&MEMCACHED_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
-    let target = pass.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    let target = pass.target(view).map_err(|error| error.at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = super::upstream::tag(view, location, pass.text());

@@ -261,6 +261,30 @@ pub(crate) fn known(name: &str, address: &Address, origin: &Origin) -> Result<Ar
     Ok(Registry::of(origin).implicit((&key(name, address), name), servers, origin))
 }
 
+/// The error about an address of the configuration whose servers are not known, with the `upstream` block that is probably
+/// meant.
+pub(crate) fn not_found(message: String, groups: &[Arc<Group>]) -> Diagnostic {
+    let written = [NOT_FOUND, NO_PORT].iter().find_map(|start| message.strip_prefix(start));
+    let written = written.map(|rest| rest.trim_matches('"').to_owned());
+    let needs_port = message.starts_with(NO_PORT);
+    let error = Diagnostic::emerg(message);
+    let Some(name) = written else { return error };
+    match conf::suggest(&name, groups.iter().map(|group| &*group.name)) {
+        Some(near) => error.hint(format!("did you mean the upstream \"{near}\"?")),
+        None if needs_port => {
+            error.hint(format!("write a port after the host, or add \"upstream {name} {{ … }}\" to \"http\""))
+        }
+        None => error.hint(format!(
+            "no \"upstream {name} {{ … }}\" is in \"http\", and no name server knows the host; for a host that appears \
+             later, write \"resolver\" and a variable in the address"
+        )),
+    }
+}
+
+/// With what the messages about an unknown host and a missing port begin.
+const NOT_FOUND: &str = "host not found in upstream ";
+const NO_PORT: &str = "no port in upstream ";
+
 fn servers(address: &Address, inputs: &dyn Inputs) -> Result<Vec<Server>, String> {
     Ok(resolve(address, inputs)?.into_iter().map(Server::new).collect())
 }

@@ -131,7 +131,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     settings.denied = upstream_deny::of(view, written.value.is_chosen());
     settings.next_upstream =
         Failures::chosen(&view.all(&TUNNEL_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
-    let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     builder.content(view.place(&TUNNEL_PASS), Gateway(Tunnels { target, settings: Arc::new(settings) }));
     Ok(())
 }

@@ -173,7 +173,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     // What a client sends before it ends its side is passed on.
     settings.ignore_client_abort = true;
     settings.read_timeout = view.get(&PROXY_TIMEOUT).copied().unwrap_or(Duration::from_secs(600));
-    let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     let rate = |directive| view.get(directive).cloned().unwrap_or(Amount::Fixed(0));
     let proxy = Proxy {
         target,

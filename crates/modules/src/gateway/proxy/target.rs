@@ -169,7 +169,7 @@ impl Pass {
         let (scheme, rest) = self.family.split(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
         target((scheme, rest), &groups, |name, address| resolver::known(name, address, view.origin()))
             .map(Some)
-            .map_err(Diagnostic::emerg)
+            .map_err(|message| resolver::not_found(message, &groups))
     }
 
     /// The target for one request.

@@ -72,7 +72,7 @@ pub(crate) fn compile<L: Language>(
     let Some(written) = view.written(pass) else { return Settings::check(view, options) };
     let mut settings = Settings::new(view, options)?;
     settings.denied = upstream_deny::of(view, written.value.is_chosen());
-    let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = crate::gateway::upstream::tag(view, location, written.value.text());

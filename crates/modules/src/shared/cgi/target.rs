@@ -104,7 +104,10 @@ impl Pass {
     }
 
     /// The servers, as far as they are known before a request comes.
-    pub(crate) fn target(&self, view: &View<'_>) -> Result<Target, String> {
+    ///
+    /// # Errors
+    /// The servers are not known; the message has no place.
+    pub(crate) fn target(&self, view: &View<'_>) -> Result<Target, Diagnostic> {
         let groups = crate::gateway::upstream::groups(view);
         match &self.template {
             Some(template) => Ok(Target::Chosen(Chosen {
@@ -115,7 +118,8 @@ impl Pass {
             })),
             None => {
                 let known = |name: &str, address: &Address| resolver::known(name, address, view.origin());
-                find(&self.text, self.schemes, &groups, known).map(Target::Fixed)
+                let found = find(&self.text, self.schemes, &groups, known).map(Target::Fixed);
+                found.map_err(|message| resolver::not_found(message, &groups))
             }
         }
     }
