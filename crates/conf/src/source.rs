@@ -65,6 +65,11 @@ impl Sources {
             .map(|(id, source)| (FileId(id), source.path.as_path(), &*source.text))
     }
 
+    /// Forgets the texts. Paths and lines can still be named.
+    pub fn drop_texts(&mut self) {
+        self.texts.iter_mut().for_each(|source| source.text = Arc::from([]));
+    }
+
     pub(crate) fn find(&self, path: &Path) -> Option<FileId> {
         self.iter().find(|(_, known, _)| *known == path).map(|(id, ..)| id)
     }

@@ -42,8 +42,8 @@ pub struct Loading {
     pub logs: LogFiles,
     /// The location whose block is being read.
     pub location: Option<LocationName>,
-    /// The directory of the `.htaccess` file that is being read, with a slash at its end.
-    pub directory: Option<Box<[u8]>>,
+    /// The `.htaccess` file that is being read.
+    pub file: Option<Arc<Path>>,
     /// Looks for the files that sections of `.htaccess` files depend on.
     pub look: Option<Box<Look>>,
     /// Where files come from, and what the configuration before this one left.
@@ -74,7 +74,7 @@ impl Loading {
             other_variables: Variables::within(Contexts::STREAM),
             logs: LogFiles::default(),
             location: None,
-            directory: None,
+            file: None,
             look: None,
             origin: Arc::default(),
             default_port: 80,

@@ -78,6 +78,8 @@ pub struct ScopeBuilder {
     pub logs: LogFiles,
     /// The feature that compiles into it now.
     pub feature: &'static str,
+    /// Warnings about the settings.
+    pub notes: Vec<conf::Diagnostic>,
     /// The services that the site runs for the scope.
     pub services: Vec<SiteService>,
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
@@ -96,6 +98,7 @@ impl ScopeBuilder {
             inner: HashMap::new(),
             logs: LogFiles::default(),
             feature: "",
+            notes: Vec::new(),
             services: Vec::new(),
             handlers: Default::default(),
             owners: Default::default(),

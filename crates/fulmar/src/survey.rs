@@ -5,8 +5,11 @@ use site::{FoundFile, Problem, Survey};
 
 /// What is wrong with a file, and what happens to it.
 pub(crate) fn problem(problem: &Problem) -> String {
-    let Problem { text, status, path: _ } = problem;
+    let Problem { text, status, is_root, path: _ } = problem;
     match status {
+        Some(status) if *is_root => {
+            format!("{text}; all requests for the site, whose root this is, are answered with {status}")
+        }
         Some(status) => format!("{text}; all requests for this directory are answered with {status}"),
         None => text.clone(),
     }

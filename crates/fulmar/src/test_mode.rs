@@ -1,5 +1,6 @@
 //! `-t` and `-T`: checks everything that a start needs, and creates and changes nothing.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use conf::Diagnostic;
@@ -45,9 +46,14 @@ pub(crate) fn run(reader: &Reader, detail: Detail) -> ExitCode {
         say(&format!("configuration file {path} test failed"));
         return ExitCode::FAILURE;
     }
-    look_beside(&configuration, detail);
-    if !detail.quiet {
-        say(&format!("configuration file {path} test is successful"));
+    let closed = look_beside(&configuration, detail);
+    match closed {
+        _ if detail.quiet => {}
+        0 => say(&format!("configuration file {path} test is successful")),
+        // The files belong to others, who must not be able to keep a configuration from being loaded.
+        _ => say(&format!(
+            "configuration file {path} test is successful, but all requests for {closed} of its roots end with an error"
+        )),
     }
     if detail.dump {
         dump(&configuration);
@@ -57,15 +63,18 @@ pub(crate) fn run(reader: &Reader, detail: Detail) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Warns of `.htaccess` files. They belong to others, and a start does not fail by them.
-fn look_beside(configuration: &Configuration, detail: Detail) {
-    let Some(found) = configuration.site.survey() else { return };
+/// Warns of `.htaccess` files. They belong to others, and a start does not fail by them. Gives the number of sites that are
+/// closed as a whole.
+fn look_beside(configuration: &Configuration, detail: Detail) -> usize {
+    let Some(found) = configuration.site.survey() else { return 0 };
     let problems = found.problems.iter().map(survey::problem);
     problems.for_each(|text| say(&format!("[warn] {text}")));
     if !detail.quiet {
         found.found.iter().for_each(|file| say(&survey::found(file)));
         say(&survey::summary(&found));
     }
+    let closed = found.problems.iter().filter(|problem| problem.is_root && problem.status.is_some());
+    closed.map(|problem| &problem.path).collect::<HashSet<_>>().len()
 }
 
 /// What a start would warn of, or fail by: the first kind of error only, as a start would meet it.

@@ -215,7 +215,7 @@ fn scope(
     if let Some(scope) = key.and_then(|key| store::scope(key, chain, decisions)) {
         return Ok(scope);
     }
-    let (scope, bytes) = chain.compile(base, location, decisions)?;
+    let (scope, bytes, _) = chain.compile(base, location, decisions)?;
     if let Some(key) = key {
         store::keep_scope(key, chain, decisions.into(), (Arc::clone(&scope), bytes));
     }

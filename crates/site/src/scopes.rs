@@ -24,12 +24,15 @@ pub struct Scopes<'a> {
     pub finish: Option<&'a dyn Fn(&mut ScopeBuilder)>,
     /// The services of all levels.
     pub services: RefCell<Vec<SiteService>>,
+    /// Warnings about what was compiled.
+    pub notes: RefCell<Vec<Diagnostic>>,
 }
 
 impl<'a> Scopes<'a> {
     /// Levels of a configuration over another one, such as those of `.htaccess` files.
     pub fn new(config: &'a Config, modules: &'a [&'a Module], prefix: &'a Path, logs: &'a LogFiles) -> Self {
-        Scopes { config, modules, prefix, logs, finish: None, services: RefCell::default() }
+        let (services, notes) = Default::default();
+        Scopes { config, modules, prefix, logs, finish: None, services, notes }
     }
 
     /// Compiles one scope, after the `if` blocks inside of it.
@@ -56,6 +59,7 @@ impl<'a> Scopes<'a> {
             }
         }
         self.add_services(&mut builder.services);
+        self.notes.borrow_mut().append(&mut builder.notes);
         builder.feature = "server";
         if let Some(finish) = self.finish {
             finish(&mut builder);

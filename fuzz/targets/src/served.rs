@@ -26,7 +26,7 @@ pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
 pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchange> {
     let known = || modules::ALL.iter().flat_map(|module| module.directives);
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
-    loading.directory = Some(b"/nowhere/".as_slice().into());
+    loading.file = Some(Path::new("/nowhere/.htaccess").into());
     let mut config = Config::new();
     let section = config.open(Config::MAIN, Contexts::HTACCESS);
     for node in nodes.iter().filter(|node| node.block.is_none()) {

@@ -74,3 +74,73 @@ fn lint_finds_the_same() {
     let allowed = run(&site, &["lint", "--allow", "htaccess"]);
     assert!(!String::from_utf8_lossy(&allowed.stdout).contains("htaccess"));
 }
+
+/// What the files lead to is told with their lines, and where the root is closed, the last line says so.
+#[test]
+fn doubtful_lines_are_told_with_their_place() {
+    let files = [
+        (".htaccess", "Header set X y env=NOWHERE\nSetEnv A 1\n"),
+        ("users/.htaccess", "AuthType Basic\nAuthName a\nAuthUserFile /nowhere/x\nRequire valid-user\n"),
+        ("php/.htaccess", "\nphp_value a b\n"),
+        ("ldap/.htaccess", "<IfModule mod_authnz_ldap.c>\nRequire ldap-user x\n</IfModule>\n"),
+        ("endless/.htaccess", "RewriteEngine on\nRewriteRule ^(.*)$ public/$1 [L]\n"),
+        ("ends/.htaccess", "RewriteEngine on\nRewriteRule ^(.*)$ public/$1 [L]\nHeader set X y env=A\n"),
+        ("ends/public/.htaccess", "RewriteEngine on\n"),
+    ];
+    let site = site(&files);
+    let text = String::from_utf8_lossy(&run(&site, &["-t"]).stderr).into_owned();
+    let root = site.root().display().to_string();
+    for expected in [
+        format!("variable \"NOWHERE\" in {root}/.htaccess:1; set it by SetEnvIf"),
+        format!(
+            "requests that need a user get 500 in {root}/users/.htaccess:3; write \"htaccess_user_files /nowhere;\""
+        ),
+        format!("in the server's configuration in {root}/php/.htaccess:2;"),
+        format!("in {root}/ldap/.htaccess:1; if the section never counted in Apache"),
+        "or use auth_request in the server's configuration, with a service that asks LDAP".to_owned(),
+        format!("\"public/\u{2026}\": requests end with 500 in {root}/endless/.htaccess:2; write"),
+        "test is successful\n".to_owned(),
+    ] {
+        assert!(text.contains(&expected), "{expected}\n{text}");
+    }
+    assert_eq!(text.matches("[warn]").count(), 5, "{text}");
+    let closed = site.file(".htaccess", "php_value a b\n");
+    let output = run(&closed, &["-t"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("whose root this is, are answered with 500"), "{text}");
+    assert!(
+        text.contains("test is successful, but all requests for 1 of its roots end with an error"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_explanation_names_the_rule_and_the_condition() {
+    let rules = "RewriteEngine on\nRewriteCond %{HTTPS} on\nRewriteRule ^old/(.*)$ /never [L]\n\
+                 RewriteRule ^old/(.*)$ /new/$1 [R=301,L]\nRewriteRule ^secret - [F]\nRewriteRule ^a$ a.txt\n";
+    let site = site(&[(".htaccess", rules), ("users/.htaccess", "Require all denied\n")]).file("a.txt", "a");
+    let port = site.write_configuration(Server::Fulmar, super::CONFIGURATION)[&0];
+    let explain = |path: &str| {
+        let mut command = std::process::Command::new(Server::Fulmar.path());
+        command.arg("explain").arg("-c").arg(site.prefix().join("fulmar.conf")).arg("-p").arg(site.prefix());
+        let output = command.arg(format!("http://localhost:{port}{path}")).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let file = site.root().join(".htaccess").display().to_string();
+    let old = explain("/old/x");
+    for expected in [
+        format!("condition    does not hold for \"off\"\n             {file}:2: RewriteCond %{{HTTPS}} on\n"),
+        format!(
+            "is redirected to \"/new/x\" with 301\n             {file}:4: RewriteRule ^old/(.*)$ /new/$1 [R=301,L]\n"
+        ),
+    ] {
+        assert!(old.contains(&expected), "{expected}\n{old}");
+    }
+    assert!(
+        explain("/secret").contains(&format!("\"secret\" is answered with 403\n             {file}:5: "))
+    );
+    assert!(explain("/a").contains("rule         \"a\" becomes \"a.txt\"\n"));
+    let denied = explain("/users/x");
+    assert!(denied.contains("mod_authz_core refuses the request with 403"), "{denied}");
+}

@@ -83,6 +83,11 @@ fn instead(module: &str, directive: &str) -> Option<&'static str> {
     named.or_else(|| of_module().find(|[_, names, _]| *names == "*")).map(|[.., hint]| hint)
 }
 
+/// What to do instead of the directives of a module (`mod_authnz_ldap`) that Fulmar refuses.
+pub fn instead_of_module(module: &str) -> Option<&'static str> {
+    instead(module, "")
+}
+
 /// Apache's sections.
 const SECTIONS: [&str; 27] = [
     "AuthnProviderAlias",

@@ -2,6 +2,7 @@
 
 mod allowed;
 mod directives;
+mod doubts;
 mod line;
 mod purposes;
 
@@ -14,8 +15,10 @@ use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
 pub use allowed::{Allowed, AllowedBelow, Classes, OptionWords};
 pub use directives::{
-    classes_of, directive_names, is_module, is_refused, is_section, module_of, not_honoured,
+    classes_of, directive_names, instead_of_module, is_module, is_refused, is_section, module_of,
+    not_honoured,
 };
+pub use doubts::{Doubt, SetNames, doubts};
 use line::{Line, Lines};
 pub use purposes::purposes;
 
@@ -26,12 +29,18 @@ const DEPTH_MAX: usize = 32;
 /// line; `<NAME …>` to `</NAME>` is a directive with a block; a line that starts with `#` is a comment.
 pub fn parse(path: &Path, text: Vec<u8>) -> Loaded {
     let mut sources = Sources::default();
+    let (nodes, error) = parse_among(&mut sources, path, text);
+    Loaded { nodes, sources, error }
+}
+
+/// As [`parse`], for one of several texts: places in it are told apart from those in the others.
+pub fn parse_among(sources: &mut Sources, path: &Path, text: Vec<u8>) -> (Vec<Node>, Option<Diagnostic>) {
     let file = sources.add(path, text);
     let text: Arc<[u8]> = sources.shared_text(file);
     let mut parser = Parser { lines: Lines::new(&text, file) };
     let mut nodes = Vec::new();
     let error = parser.block(&mut nodes, None, 0).err();
-    Loaded { nodes, sources, error }
+    (nodes, error)
 }
 
 struct Parser<'t> {

@@ -55,6 +55,9 @@ fn write_step(report: &Report<'_>, step: &Event, depth: usize, out: &mut String)
     if let Some(place) = report.place(step.place) {
         row("", depth, &format!("{}:{}: {}", place.file, place.line, place.text), out);
     }
+    if let Some(written) = step.member("written") {
+        row("", depth, written, out);
+    }
     if step.feature == "subrequest" {
         step.considered.iter().for_each(|inner| write_step(report, inner, depth + 1, out));
         return;
@@ -85,5 +88,7 @@ fn write_step(report: &Report<'_>, step: &Event, depth: usize, out: &mut String)
 }
 
 fn row(first: &str, depth: usize, text: &str, out: &mut String) {
-    let _ = writeln!(out, "{:depth$}{first:<WIDTH$}{text}", "", depth = depth * 2);
+    // A long name keeps its distance.
+    let gap = if first.len() < WIDTH { "" } else { " " };
+    let _ = writeln!(out, "{:depth$}{first:<WIDTH$}{gap}{text}", "", depth = depth * 2);
 }

@@ -6,7 +6,7 @@ use super::looked::{Looked, Looker};
 use super::memory::Charge;
 use crate::load::{self, Reader};
 use crate::scopes::Scopes;
-use conf::apache::Allowed;
+use conf::apache::{Allowed, SetNames};
 use conf::{Contexts, Diagnostic, Node, Sources};
 use contract::{
     Budget, Config, Directive, Exchange, Loading, LocationName, Scope, SectionId, Selection, Spent,
@@ -16,7 +16,6 @@ use journal::clock::Time;
 use rustix::fs::{FileType, OFlags};
 use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +52,8 @@ pub(super) struct Chain {
     /// The innermost directory's level.
     last: SectionId,
     selections: Vec<Placed>,
+    /// The files, without their texts.
+    sources: Sources,
     /// Warnings about what was read.
     pub(super) notes: Vec<String>,
     /// How often each directive was read.
@@ -79,7 +80,7 @@ struct Placed {
     /// Blocks with a lower rank come first; those of the same rank in the order of the files.
     rank: Rank,
     selection: Selection,
-    directory: Box<[u8]>,
+    file: Arc<Path>,
     /// What the block may contain; `None` for everything.
     allowed: Option<Arc<Allowed>>,
 }
@@ -115,19 +116,22 @@ pub(super) fn load(base: &Base, files: &mut Files) -> Result<Chain, Failure> {
 }
 
 /// As [`load`], but a directive that is refused does not end the reading.
-pub(super) fn check(base: &Base, files: &mut Files) -> Result<Chain, Failure> {
-    load_to(base, files, Some(Vec::new()))
+/// Doubtful lines become notes. `set` holds the variables that the files so far set.
+pub(super) fn check(base: &Base, files: &mut Files, set: &mut SetNames) -> Result<Chain, Failure> {
+    load_to(base, files, Some(set))
 }
 
-fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) -> Result<Chain, Failure> {
+fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result<Chain, Failure> {
     let mut loader = Loader {
         kinds: files.overlay.selections,
         reader: reader(base, Config::over(&base.config)),
         last: files.overlay.section,
         selections: Vec::new(),
+        sources: Sources::default(),
+        set,
         notes: Vec::new(),
     };
-    loader.reader.loading.refusals = refusals;
+    loader.reader.loading.refusals = loader.set.is_some().then(Vec::new);
     loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
     let looker = Looker::default();
     loader.reader.loading.look = Some(looker.look(files.root()));
@@ -136,7 +140,7 @@ fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) ->
     // Whether a mistake is in a section that counts may depend on a file that is there at the next request.
     files.is_fresh |= read.is_err() && !looked.is_empty();
     read?;
-    let Loader { reader, last, selections, notes, .. } = loader;
+    let Loader { reader, last, selections, sources, notes, .. } = loader;
     let (bytes, _) = reader.loading.memory_bytes;
     let charge = Charge::new(bytes).map_err(|limit| {
         // There may be room for the same files at the next request.
@@ -145,7 +149,8 @@ fn load_to(base: &Base, files: &mut Files, refusals: Option<Vec<Diagnostic>>) ->
     })?;
     let used = AtomicU64::new(Time::now().uptime_ms);
     let counts = reader.counts.into_iter().collect();
-    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, counts, looked, charge, used })
+    let config = Arc::new(reader.config);
+    Ok(Chain { config, last, selections, sources, notes, counts, looked, charge, used })
 }
 
 impl Chain {
@@ -205,14 +210,16 @@ impl Chain {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Compiles the directories with the blocks that count over them; also gives about how much memory that takes.
+    /// Compiles the directories with the blocks that count over them; also gives about how much memory that takes, and
+    /// warnings.
     pub(super) fn compile(
         &self,
         base: &Base,
         location: Option<&LocationName>,
         decisions: &[bool],
-    ) -> Result<(Arc<Scope>, usize), Failure> {
-        let broken = |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, error.message);
+    ) -> Result<(Arc<Scope>, usize, Vec<String>), Failure> {
+        let broken =
+            |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, shown(&error, &self.sources));
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         reader.loading.look = Some(self.looked.again());
@@ -222,13 +229,14 @@ impl Chain {
         counting.sort_by_key(|placed| placed.rank);
         for placed in counting {
             last = reader.config.open(last, Contexts::HTACCESS);
-            reader.loading.directory = Some(placed.directory.clone());
+            reader.loading.file = Some(Arc::clone(&placed.file));
             reader.allowed.clone_from(&placed.allowed);
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
         }
         let scopes = Scopes::new(&reader.config, &base.modules, &base.prefix, &base.logs);
         let scope = scopes.scope(last, location).map_err(broken)?;
-        Ok((scope, reader.loading.memory_bytes.0))
+        let notes = scopes.notes.take().iter().map(|note| shown(note, &self.sources)).collect();
+        Ok((scope, reader.loading.memory_bytes.0, notes))
     }
 }
 
@@ -236,16 +244,19 @@ fn reader(base: &Base, config: Config) -> Reader {
     Reader::with_table(Arc::clone(&base.table), config, Loading::new(&base.prefix, &base.prefix))
 }
 
-struct Loader {
+struct Loader<'a> {
     /// The blocks that count for some requests only.
     kinds: &'static Directive<Selection>,
     reader: Reader,
     last: SectionId,
     selections: Vec<Placed>,
+    sources: Sources,
+    /// The variables that the files set, where doubtful lines are looked for.
+    set: Option<&'a mut SetNames>,
     notes: Vec<String>,
 }
 
-impl Loader {
+impl Loader<'_> {
     fn files(&mut self, files: &mut Files) -> Result<(), Failure> {
         let mut total = 0;
         for index in 0..files.list.len() {
@@ -262,27 +273,39 @@ impl Loader {
         Ok(())
     }
 
+    /// Reads a file over those before.
     fn file(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Failure> {
-        let directory = path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
-        let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
-        let directory: Box<[u8]> = [directory, slash].concat().into();
-        self.reader.loading.directory = Some(directory.clone());
-        let loaded = conf::apache::parse(path, text);
+        let file = Arc::from(path);
+        self.reader.loading.file = Some(Arc::clone(&file));
+        let (nodes, error) = conf::apache::parse_among(&mut self.sources, path, text);
+        self.sources.drop_texts();
         self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
-        let span = loaded.nodes.last().map(|node| node.span);
-        let held = span.map(|span| self.reader.loading.hold(size(&loaded.nodes), span));
+        let span = nodes.last().map(|node| node.span);
+        let held = span.map(|span| self.reader.loading.hold(size(&nodes), span));
         let read = match held.transpose() {
-            Ok(_) => self.level(&loaded.nodes, self.last, None, &directory),
+            Ok(_) => self.level(&nodes, self.last, None, &file),
             Err(error) => Err(error),
         };
-        let notes = std::mem::take(&mut self.reader.loading.notes).into_iter();
+        let mut notes = std::mem::take(&mut self.reader.loading.notes);
+        notes.extend(self.doubts(path, &nodes));
         let room = NOTES_MAX.saturating_sub(self.notes.len());
-        self.notes.extend(notes.take(room).map(|note| shown(&note, &loaded.sources)));
+        self.notes.extend(notes.iter().take(room).map(|note| shown(note, &self.sources)));
         let mut errors = self.reader.loading.refusals.as_mut().map(std::mem::take).unwrap_or_default();
-        errors.extend(read.err().or(loaded.error));
-        let mut texts = load::told(errors).into_iter().map(|error| shown(&error, &loaded.sources));
+        errors.extend(read.err().or(error));
+        let mut texts = load::told(errors).into_iter().map(|error| shown(&error, &self.sources));
         let Some(message) = texts.next() else { return Ok(()) };
         Err(Failure { status: Status::INTERNAL_SERVER_ERROR, message, further: texts.collect() })
+    }
+
+    /// The doubtful lines of a file, if they are looked for.
+    fn doubts(&mut self, path: &Path, nodes: &[Node]) -> Vec<Diagnostic> {
+        let Some(set) = &mut self.set else { return Vec::new() };
+        set.add(nodes);
+        let has_settings =
+            |folder: &String| path.with_file_name(folder).join(path.file_name()?).exists().then_some(());
+        let mut doubts = conf::apache::doubts(nodes, set);
+        doubts.retain(|doubt| doubt.unless_settings_in.as_ref().and_then(has_settings).is_none());
+        doubts.into_iter().map(|doubt| doubt.warning).collect()
     }
 
     /// Reads a level; blocks that count for some requests only are read to see what is wrong with them.
@@ -291,7 +314,7 @@ impl Loader {
         nodes: &[Node],
         section: SectionId,
         parent: Option<usize>,
-        directory: &[u8],
+        file: &Arc<Path>,
     ) -> Result<(), Diagnostic> {
         self.reader.block(nodes, section, Contexts::HTACCESS)?;
         let here = self.reader.config.view(section).here(self.kinds);
@@ -315,19 +338,12 @@ impl Loader {
             let nodes = Arc::clone(&selection.nodes);
             let trial = self.reader.config.open(section, Contexts::HTACCESS);
             let is_conditional = selection.is_late;
-            let (directory_of, allowed) = (directory.into(), self.reader.allowed.clone());
-            self.selections.push(Placed {
-                parent,
-                before,
-                rank,
-                selection,
-                directory: directory_of,
-                allowed,
-            });
+            let (file_of, allowed) = (Arc::clone(file), self.reader.allowed.clone());
+            self.selections.push(Placed { parent, before, rank, selection, file: file_of, allowed });
             let index = self.selections.len() - 1;
             previous = is_conditional.then_some(index);
             // Nesting is bounded by the parser.
-            self.level(&nodes, trial, Some(index), directory)?;
+            self.level(&nodes, trial, Some(index), file)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::Base;
 use super::chain;
 use super::files::{self, Files};
+use conf::apache::SetNames;
 use contract::{LocationKind, LocationName, Overlay, Root};
 use std::collections::VecDeque;
 use std::fs;
@@ -70,6 +71,8 @@ pub struct Survey {
     /// The problems, in the order in which they were found.
     pub problems: Vec<Problem>,
     bytes: u64,
+    /// The variables that the files so far set. Outer files come before inner ones.
+    set: SetNames,
 }
 
 /// A file that was read.
@@ -90,6 +93,8 @@ pub struct Problem {
     pub text: String,
     /// The status of the answer to all requests for the directory; none for what is only a warning.
     pub status: Option<u16>,
+    /// Whether the file is in the root of a site or of a location.
+    pub is_root: bool,
 }
 
 /// Reads all files below the roots. Those of one directory follow each other.
@@ -145,24 +150,30 @@ impl Survey {
         }
         self.files += 1;
         self.bytes += length;
-        let loaded = chain::check(base, &mut files);
+        let loaded = chain::check(base, &mut files, &mut self.set);
         let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
         self.problems.extend(notes.into_iter().map(|text| Problem {
             path: path.clone(),
             text,
             status: None,
+            is_root: directory == top,
         }));
         let compiled = loaded.and_then(|chain| {
             let none = vec![false; chain.selection_count()];
-            chain.compile(base, root.location.as_ref(), &none)?;
-            Ok(conf::apache::purposes(chain.counts.iter().copied()))
+            let (.., notes) = chain.compile(base, root.location.as_ref(), &none)?;
+            Ok((conf::apache::purposes(chain.counts.iter().copied()), notes))
         });
+        let is_root = directory == top;
+        let problem = |text, status| Problem { path: path.clone(), text, status, is_root };
         match compiled {
-            Ok(does) => self.found.push(Found { path, does }),
+            Ok((does, notes)) => {
+                self.problems.extend(notes.into_iter().map(|text| problem(text, None)));
+                self.found.push(Found { path, does });
+            }
             Err(failure) => {
                 let texts = std::iter::once(failure.message).chain(failure.further);
                 let status = Some(failure.status.0);
-                self.problems.extend(texts.map(|text| Problem { path: path.clone(), text, status }));
+                self.problems.extend(texts.map(|text| problem(text, status)));
             }
         }
     }

@@ -293,7 +293,19 @@ fn refuse_granted(args: &Args<'_>, condition: &str, why: &str) -> Result<(), Dia
     let message = format!(
         "\"<{section} {condition}>\" grants access (\"{rule}\" in line {line}), {why}: access is denied"
     );
-    Err(Diagnostic::emerg(message).at(args.node.span).hint("write the rule outside of the section"))
+    Err(Diagnostic::emerg(message).at(args.node.span).hint(advice(condition)))
+}
+
+/// What to do with a section for what Apache may not have either.
+fn advice(condition: &str) -> String {
+    let module = condition.trim_start_matches('!');
+    let module = module.strip_suffix(".c").unwrap_or(module);
+    let instead = conf::apache::instead_of_module(module);
+    let instead = instead.map(|instead| format!(", or {instead}")).unwrap_or_default();
+    format!(
+        "if the section never counted in Apache (apache2ctl -M lists its modules), remove it; otherwise write the rule \
+         outside of the section{instead}"
+    )
 }
 
 /// The first directive that lets clients pass, in sections, too.
@@ -319,7 +331,7 @@ fn skip(args: &Args<'_>, condition: &str, rule: Option<&Node>, why: &str) -> Res
     let message = format!(
         "\"<{section} {condition}>\" restricts access (\"{rule}\" in line {line}), {why}: access is denied"
     );
-    Err(Diagnostic::emerg(message).at(args.node.span).hint("write the rule outside of the section"))
+    Err(Diagnostic::emerg(message).at(args.node.span).hint(advice(condition)))
 }
 
 /// The lines that switch PHP off or on for the whole level, as `php_flag`. They count also where the section for PHP's

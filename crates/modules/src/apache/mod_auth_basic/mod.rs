@@ -64,7 +64,7 @@ use crate::shared::files;
 use crate::values::variables::user;
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
+use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Root, Step, View, Work};
 use http::Status;
 use journal::Level;
 use provider::{Provider, groups_of};
@@ -218,6 +218,28 @@ impl Basic {
         })
     }
 
+    /// A warning if no user can be checked, so that requests that need one get 500.
+    pub(crate) fn doubt(&self, view: &View<'_>, root: &Root) -> Option<Diagnostic> {
+        const THEN: &str = "requests that need a user get 500";
+        if self.digest.is_none() && self.providers.first() == Some(&Provider::Anonymous) {
+            return None;
+        }
+        // An outer file may name the file of users.
+        let users = self.users.as_ref()?;
+        let text = root.path.constant()?;
+        let end = match root.alias {
+            None => text.len(),
+            Some(_) => text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
+        };
+        if self.is_below(users, &root.prefix.join(files::as_path(&text[..end]))) {
+            return None;
+        }
+        let place = view.all(&AUTH_USER_FILE).last()?.span;
+        let directory = users.parent().unwrap_or(users).display();
+        let hint = format!("write \"htaccess_user_files {directory};\" in the server's configuration");
+        Some(Diagnostic::warn(format!("{}: {THEN}", outside_text(users))).at(place).hint(hint))
+    }
+
     /// Begins to check the user of a request, and to find its groups if they matter.
     pub(crate) fn start(&self, exchange: &mut Exchange, needs_groups: bool) -> Proof {
         if self.realm.is_some()
@@ -346,17 +368,27 @@ impl Basic {
     /// Whether a file is below the root, or below a directory that the server's configuration names.
     fn may_name(&self, exchange: &Exchange, path: &Path) -> bool {
         let root = files::as_path(&files::base(exchange)).to_owned();
-        let climbs = path.components().any(|part| part == Component::ParentDir);
-        let is_below = |path: &Path, directory: &Path| directory.is_absolute() && path.starts_with(directory);
-        let mut allowed = self.directories.iter().chain([&root]);
-        if climbs || !allowed.any(|directory| is_below(path, directory)) {
+        if !self.is_below(path, &root) {
             return false;
         }
         // Links must not lead elsewhere. Opening the file reports a missing one.
         let Ok(real) = path.canonicalize() else { return true };
         let mut allowed = self.directories.iter().chain([&root]);
-        allowed.any(|directory| directory.canonicalize().is_ok_and(|directory| is_below(&real, &directory)))
+        allowed.any(|directory| {
+            directory.canonicalize().is_ok_and(|directory| starts_with_absolute(&real, &directory))
+        })
     }
+
+    /// Whether the text of a path is below the root, or below a directory that the server's configuration names.
+    fn is_below(&self, path: &Path, root: &Path) -> bool {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        let allowed = self.directories.iter().map(PathBuf::as_path).chain([root]);
+        !climbs && allowed.into_iter().any(|directory| starts_with_absolute(path, directory))
+    }
+}
+
+fn starts_with_absolute(path: &Path, directory: &Path) -> bool {
+    directory.is_absolute() && path.starts_with(directory)
 }
 
 fn found(exchange: &Exchange, members: Members) -> Proof {
@@ -375,11 +407,12 @@ fn failed(exchange: &Exchange, path: &Path, failure: &Failure) -> Proof {
 }
 
 fn outside(exchange: &Exchange, path: &Path) -> Proof {
+    broken(exchange, &outside_text(path))
+}
+
+fn outside_text(path: &Path) -> String {
     let path = path.display();
-    broken(
-        exchange,
-        &format!("\"{path}\" is neither below the root nor below a directory of \"htaccess_user_files\""),
-    )
+    format!("\"{path}\" is neither below the root nor below a directory of \"htaccess_user_files\"")
 }
 
 /// A directory whose users cannot be checked: all requests are denied.

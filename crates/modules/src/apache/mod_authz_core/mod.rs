@@ -124,6 +124,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let units = rules.units().saturating_add(alternative.as_ref().map_or(0, Rules::units));
         let sends_forbidden = last(view, &SEND_FORBIDDEN).unwrap_or(false);
         let basic = Basic::of(view);
+        if !is_open && rules.has(Requirement::is_about_users) {
+            builder.notes.extend(basic.as_ref().and_then(|basic| basic.doubt(view, &builder.policy.root)));
+        }
         // Not in the access phase: `satisfy any` must not override it, and it counts for subrequests, too.
         builder.handle(
             Phase::Preaccess,

@@ -176,6 +176,14 @@ impl Requirement {
         }
     }
 
+    pub(super) fn is_about_users(&self) -> bool {
+        match &self.what {
+            What::ValidUser | What::Users(_) | What::Groups(_) => true,
+            What::Group(_, list) => list.iter().any(Requirement::is_about_users),
+            _ => false,
+        }
+    }
+
     pub(super) fn verdict(&self, asker: &Asker<'_>) -> Verdict {
         let exchange = asker.exchange;
         let has = |names: &[Box<[u8]>], name: &[u8]| names.iter().any(|other| **other == *name);

@@ -60,7 +60,7 @@ mod page;
 mod settings;
 
 use crate::apache::apache_core::content;
-use crate::shared::apache::{in_all_files, wrong};
+use crate::shared::apache::{directory, in_all_files, wrong};
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, View};
 use options::Options;
@@ -253,10 +253,6 @@ fn parse_alt(args: &Args<'_>, loading: &mut Loading, place: Place) -> Result<Lin
     let names = args.words().iter().skip(1);
     let items = names.map(|name| Item::new(place, &directory, &name.text, &text)).collect();
     Ok(Line::Icons(Vec::new(), items))
-}
-
-fn directory(args: &Args<'_>, loading: &Loading) -> Result<Box<[u8]>, Diagnostic> {
-    loading.directory.clone().ok_or_else(|| args.error("is not in a directory"))
 }
 
 /// Whether directories are listed, where a file says so.

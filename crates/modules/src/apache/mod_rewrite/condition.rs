@@ -1,13 +1,15 @@
 //! `RewriteCond`.
 
+use super::place::Place;
 use super::rule::flag_texts;
 use super::text::{Context, Match, Text};
 use crate::shared::apache::bounded::{Failure, find};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{pattern, variables};
+use conf::tree::printable;
 use conf::value::{Captures, Pattern};
 use conf::{Diagnostic, Word};
-use contract::{Args, Loading, Spent};
+use contract::{Args, Event, Loading, Spent};
 use std::cmp::Ordering;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 /// What must hold for a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
+    place: Place,
     text: Text,
     test: Test,
     negated: bool,
@@ -79,12 +82,13 @@ impl Condition {
             }
         }
         let (first, word) = (args.word(0)?, args.word(1)?);
+        let place = Place::new(args, loading);
         if first.text.eq_ignore_ascii_case(b"expr") {
             let expression = Expression::parse(args, loading, std::slice::from_ref(word))?;
             let test = Test::Expression(Arc::new(expression));
             let text = Text::parse(args, first, b"")?;
             let (negated, is_about_file, fields) = (false, false, Box::default());
-            return Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next, fields });
+            return Ok(Condition { place, text, test, negated, ignore_case, is_about_file, or_next, fields });
         }
         let (text, negated) = match word.text.strip_prefix(b"!") {
             Some(text) => (text, true),
@@ -94,7 +98,17 @@ impl Condition {
         let text = Text::parse(args, first, &first.text)?;
         let is_about_file = text.is_filename() && test.is_about_metadata();
         let fields = if varies { text.fields() } else { Box::default() };
-        Ok(Condition { text, test, negated, ignore_case, is_about_file, or_next, fields })
+        Ok(Condition { place, text, test, negated, ignore_case, is_about_file, or_next, fields })
+    }
+
+    /// What an explanation says where it does not hold.
+    pub(super) fn event(&self, context: &Context<'_>) -> Event {
+        let subject = self.text.value(context).unwrap_or_default();
+        let value = match self.test {
+            Test::Expression(_) => String::new(),
+            _ => format!(" for \"{}\"", printable(&subject)),
+        };
+        self.place.event("condition", format!("does not hold{value}"))
     }
 
     /// Whether it has groups of the rule's pattern.

@@ -46,13 +46,14 @@
 
 mod condition;
 mod cookie;
+mod place;
 mod rule;
 mod run;
 mod text;
 mod variable;
 
 use crate::apache::{apache_core, mod_alias, mod_dir, mod_env};
-use crate::shared::apache::{in_file, wrong};
+use crate::shared::apache::{directory, in_file, wrong};
 use condition::Condition;
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Phase, ScopeBuilder, View};
@@ -152,8 +153,7 @@ struct Options {
 }
 
 fn line(args: &Args<'_>, loading: &Loading, instruction: Instruction) -> Result<Line, Diagnostic> {
-    let directory = loading.directory.clone().ok_or_else(|| args.error("is not in a directory"))?;
-    Ok(Line { directory, instruction })
+    Ok(Line { directory: directory(args, loading)?, instruction })
 }
 
 fn parse_options(args: &Args<'_>) -> Result<Options, Diagnostic> {

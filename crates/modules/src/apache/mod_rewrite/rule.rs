@@ -1,6 +1,7 @@
 //! `RewriteRule`.
 
 use super::cookie::Cookie;
+use super::place::Place;
 use super::text::{Escape, Text};
 use crate::shared::apache::{environment, pattern};
 use conf::value::Pattern;
@@ -19,6 +20,7 @@ const MATCH_ALL: [&[u8]; 10] =
 /// A pattern and what replaces a path that matches it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
+    pub(super) place: Place,
     pub(super) pattern: Arc<Pattern>,
     pub(super) negated: bool,
     /// Whether the pattern matches every path.
@@ -70,6 +72,7 @@ impl Rule {
         let (flags, ignore_case) = Flags::parse(args, loading)?;
         let keeps = second.is("-") || flags.status.is_some_and(|status| !status.is_redirection());
         Ok(Rule {
+            place: Place::new(args, loading),
             pattern: pattern(args, loading, first, text, ignore_case)?,
             negated,
             matches_all: MATCH_ALL.contains(&text),

@@ -10,6 +10,7 @@ use crate::files::index;
 use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
+use conf::tree::printable;
 use conf::value::Captures;
 use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step, Work};
 use http::uri::normalise_path;
@@ -337,6 +338,7 @@ impl Run<'_> {
             self.exchange.log(Level::Error, "a rule would start a query with a \"?\" of the request");
             return Ok(Flow::End(Status::FORBIDDEN));
         }
+        self.tell(rule, target.as_ref().map(|(target, _)| &target[..]));
         self.set_environment(rule, &matched, &captured)?;
         self.varies_by.extend(varies_by);
         if let Some(status) = rule.flags.status.filter(|status| !status.is_redirection()) {
@@ -358,13 +360,39 @@ impl Run<'_> {
         Ok(if ends { Flow::Last } else { Flow::Matched })
     }
 
-    /// Looks for the rule's pattern in the path below the directory; none if the rule does not match.
-    fn match_path(&self, conditional: &Conditional) -> Result<Option<Match>, Failure> {
-        let path = match self.path_info.as_deref() {
+    /// Reports a rule that applies as an event.
+    fn tell(&self, rule: &Rule, target: Option<&[u8]>) {
+        self.exchange.tell(|| {
+            let path = self.path();
+            let path = printable(self.below(&path));
+            let status = rule.flags.status.map(|status| format!(" with {}", status.0)).unwrap_or_default();
+            let text = match target {
+                Some(target) if status.is_empty() => format!("\"{path}\" becomes \"{}\"", printable(target)),
+                Some(target) => format!("\"{path}\" is redirected to \"{}\"{status}", printable(target)),
+                None if status.is_empty() => format!("\"{path}\" stays as it is"),
+                None => format!("\"{path}\" is answered{status}"),
+            };
+            rule.place.event("rule", text)
+        });
+    }
+
+    /// The path that patterns are compared with, and all in front of it.
+    fn path(&self) -> Cow<'_, [u8]> {
+        match self.path_info.as_deref() {
             None | Some(b"") => Cow::Borrowed(&self.filename[..]),
             Some(info) => Cow::Owned([&self.filename[..], info].concat()),
-        };
-        let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
+        }
+    }
+
+    /// The part of a path that patterns are compared with.
+    fn below<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        path.strip_prefix(&*self.program.directory).unwrap_or(path)
+    }
+
+    /// Looks for the rule's pattern in the path below the directory; none if the rule does not match.
+    fn match_path(&self, conditional: &Conditional) -> Result<Option<Match>, Failure> {
+        let path = self.path();
+        let below = self.below(&path);
         let Conditional { rule, uses_groups, .. } = conditional;
         // A pattern that must not match captures nothing.
         if rule.negated || !uses_groups {
@@ -464,7 +492,11 @@ impl Run<'_> {
         let mut varies_by = Vec::new();
         let hold: Result<bool, Failure> = all_hold(conditions, |condition| {
             let mut found = None;
-            let holds = condition.holds(&self.context(matched, captured, None), &mut found)?;
+            let context = self.context(matched, captured, None);
+            let holds = condition.holds(&context, &mut found)?;
+            if !holds {
+                self.exchange.tell(|| condition.event(&context));
+            }
             if let Some(found) = found {
                 *captured = found;
             }

@@ -14,6 +14,7 @@ pub(crate) mod variables;
 use conf::value::{Language, Pattern};
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{Args, Directive, Loading, Rule, View};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
@@ -47,6 +48,14 @@ pub(crate) fn values<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec
 /// The value of a directive that counts: the last one of the innermost file that has it.
 pub(crate) fn last<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Option<T> {
     values(view, directive).pop()
+}
+
+/// The directory of the file that is being read, with a slash at its end.
+pub(crate) fn directory(args: &Args<'_>, loading: &Loading) -> Result<Box<[u8]>, Diagnostic> {
+    let file = loading.file.as_deref().ok_or_else(|| args.error("is not in a directory"))?;
+    let directory = file.parent().unwrap_or(Path::new("/")).as_os_str().as_encoded_bytes();
+    let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+    Ok([directory, slash].concat().into())
 }
 
 /// A pattern, as Apache compiles it by default.
