@@ -75,7 +75,7 @@ fn lint_finds_the_same() {
     assert!(!String::from_utf8_lossy(&allowed.stdout).contains("htaccess"));
 }
 
-/// What the files lead to is told with their lines, and where the root is closed, the last line says so.
+/// Each warning names a file and a line. The last line says that a root is closed.
 #[test]
 fn doubtful_lines_are_told_with_their_place() {
     let files = [

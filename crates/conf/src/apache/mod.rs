@@ -33,7 +33,7 @@ pub fn parse(path: &Path, text: Vec<u8>) -> Loaded {
     Loaded { nodes, sources, error }
 }
 
-/// As [`parse`], for one of several texts: places in it are told apart from those in the others.
+/// As [`parse`], for one of several texts. Each text has its own `FileId` in `sources`.
 pub fn parse_among(sources: &mut Sources, path: &Path, text: Vec<u8>) -> (Vec<Node>, Option<Diagnostic>) {
     let file = sources.add(path, text);
     let text: Arc<[u8]> = sources.shared_text(file);

@@ -53,6 +53,7 @@
 //! for members
 //! ```
 
+mod location;
 mod provider;
 
 use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
@@ -64,11 +65,12 @@ use crate::shared::files;
 use crate::values::variables::user;
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Root, Step, View, Work};
+use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
 use http::Status;
 use journal::Level;
+use location::{outside_text, starts_with_absolute};
 use provider::{Provider, groups_of};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Users and passwords of `.htaccess` files.
 pub static MODULE: Module = Module {
@@ -218,28 +220,6 @@ impl Basic {
         })
     }
 
-    /// A warning if no user can be checked, so that requests that need one get 500.
-    pub(crate) fn doubt(&self, view: &View<'_>, root: &Root) -> Option<Diagnostic> {
-        const THEN: &str = "requests that need a user get 500";
-        if self.digest.is_none() && self.providers.first() == Some(&Provider::Anonymous) {
-            return None;
-        }
-        // An outer file may name the file of users.
-        let users = self.users.as_ref()?;
-        let text = root.path.constant()?;
-        let end = match root.alias {
-            None => text.len(),
-            Some(_) => text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
-        };
-        if self.is_below(users, &root.prefix.join(files::as_path(&text[..end]))) {
-            return None;
-        }
-        let place = view.all(&AUTH_USER_FILE).last()?.span;
-        let directory = users.parent().unwrap_or(users).display();
-        let hint = format!("write \"htaccess_user_files {directory};\" in the server's configuration");
-        Some(Diagnostic::warn(format!("{}: {THEN}", outside_text(users))).at(place).hint(hint))
-    }
-
     /// Begins to check the user of a request, and to find its groups if they matter.
     pub(crate) fn start(&self, exchange: &mut Exchange, needs_groups: bool) -> Proof {
         if self.realm.is_some()
@@ -378,17 +358,6 @@ impl Basic {
             directory.canonicalize().is_ok_and(|directory| starts_with_absolute(&real, &directory))
         })
     }
-
-    /// Whether the text of a path is below the root, or below a directory that the server's configuration names.
-    fn is_below(&self, path: &Path, root: &Path) -> bool {
-        let climbs = path.components().any(|part| part == Component::ParentDir);
-        let allowed = self.directories.iter().map(PathBuf::as_path).chain([root]);
-        !climbs && allowed.into_iter().any(|directory| starts_with_absolute(path, directory))
-    }
-}
-
-fn starts_with_absolute(path: &Path, directory: &Path) -> bool {
-    directory.is_absolute() && path.starts_with(directory)
 }
 
 fn found(exchange: &Exchange, members: Members) -> Proof {
@@ -408,11 +377,6 @@ fn failed(exchange: &Exchange, path: &Path, failure: &Failure) -> Proof {
 
 fn outside(exchange: &Exchange, path: &Path) -> Proof {
     broken(exchange, &outside_text(path))
-}
-
-fn outside_text(path: &Path) -> String {
-    let path = path.display();
-    format!("\"{path}\" is neither below the root nor below a directory of \"htaccess_user_files\"")
 }
 
 /// A directory whose users cannot be checked: all requests are denied.
