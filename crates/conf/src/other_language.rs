@@ -247,7 +247,6 @@ mod tests {
             "Listen 80;\n",
             "server { }\nDocumentRoot x\n",
             "location / { }\n}\nDocumentRoot x\n",
-            "{\n}\n",
             "{ root /srv;\n}",
             "server {\nroot /srv;\n",
             "example.org {\nroot /srv;\n}",
