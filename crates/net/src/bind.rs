@@ -45,7 +45,8 @@ impl BindError {
 impl BindError {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
-        let BindError::Call { address: SocketAddress::Inet(address), source, .. } = self else { return None };
+        let BindError::Call { endpoint, source, .. } = self else { return None };
+        let SocketAddress::Inet(address) = &endpoint.address else { return None };
         let is_privileged = source.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024;
         is_privileged.then_some(
             "ports below 1024 are for root: start as root (the worker gives up its rights), allow the program alone by \
@@ -289,8 +290,8 @@ mod tests {
     #[test]
     fn a_port_that_only_root_may_use_has_a_hint() {
         let hint = |port: u16, kind: io::ErrorKind| {
-            let address = SocketAddress::Inet(([127, 0, 0, 1], port).into());
-            failure("bind() to", &address)(kind.into()).hint()
+            let endpoint = Endpoint::stream(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
+            failure("bind() to", &endpoint)(kind.into()).hint()
         };
         assert!(hint(80, io::ErrorKind::PermissionDenied).is_some_and(|hint| hint.contains("setcap")));
         assert_eq!(hint(8080, io::ErrorKind::PermissionDenied), None);
