@@ -26,29 +26,6 @@ impl Peer {
         }
     }
 
-    /// Appends what [`Peer::address`] gives.
-    pub fn write_address(&self, out: &mut Vec<u8>) {
-        match self {
-            Peer::Inet(SocketAddr::V4(address)) => {
-                const LENGTH: usize = 4 * "255.".len();
-                let (mut text, mut end) = ([0; LENGTH], 0);
-                // What is not part of the text is written over.
-                let mut put = |byte, counts: bool| {
-                    text[end % LENGTH] = byte;
-                    end += usize::from(counts);
-                };
-                for octet in address.ip().octets() {
-                    put(b'0' + octet / 100, octet >= 100);
-                    put(b'0' + octet / 10 % 10, octet >= 10);
-                    put(b'0' + octet % 10, true);
-                    put(b'.', true);
-                }
-                out.extend_from_slice(&text[..end - 1]);
-            }
-            other => out.extend_from_slice(other.address().as_bytes()),
-        }
-    }
-
     /// The port; a Unix socket has none.
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -150,19 +127,4 @@ pub struct Tls {
     pub offered: tls::Offered,
     /// Whether requests may be replays: the handshake was not over when the last one began.
     pub early: Cell<bool>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Peer;
-
-    #[test]
-    fn addresses_are_written_as_they_are_shown() {
-        for address in ["127.0.0.1:1", "255.10.0.200:80", "[::1]:2", "[2001:db8::a]:3"] {
-            let mut out = b"x".to_vec();
-            let peer = Peer::Inet(address.parse().unwrap());
-            peer.write_address(&mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), format!("x{}", peer.address()));
-        }
-    }
 }

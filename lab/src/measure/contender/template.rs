@@ -23,8 +23,8 @@ pub(crate) fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<Stri
 fn once(text: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("{{") {
-        let (name, after) = behind.split_once("}}").context("{{ without }}")?;
+    while let Some((before, inside)) = rest.split_once("{{") {
+        let (name, after) = inside.split_once("}}").context("{{ without }}")?;
         let value = values.get(name).with_context(|| format!("no value for {{{{{name}}}}}"))?;
         out.push_str(before);
         out.push_str(value);

@@ -4,10 +4,10 @@ use super::lists::{put, put_number, put_port};
 use super::request::put_seconds;
 use contract::{Exchange, Peer};
 use net::TcpInfo;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    exchange.connection.peer.write_address(out);
+    write_address(&exchange.connection.peer, out);
     true
 }
 
@@ -27,7 +27,7 @@ pub(super) fn binary_remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>
 
 pub(super) fn server_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let local = &exchange.connection.local;
-    local.write_address(out);
+    write_address(local, out);
     match local {
         Peer::Unix(Some(path)) => put(path, out),
         _ => true,
@@ -76,4 +76,43 @@ pub(super) fn tcpinfo(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> boo
 /// `p` for a request that came before the response to the one before it was sent, else `.`.
 pub(super) fn pipe(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(if exchange.request.pipelined { "p" } else { "." }, out)
+}
+
+/// Appends what [`Peer::address`] gives.
+fn write_address(peer: &Peer, out: &mut Vec<u8>) {
+    match peer {
+        Peer::Inet(SocketAddr::V4(address)) => {
+            const LENGTH: usize = 4 * "255.".len();
+            let (mut text, mut end) = ([0; LENGTH], 0);
+            // What is not part of the text is written over.
+            let mut put = |byte, counts: bool| {
+                text[end % LENGTH] = byte;
+                end += usize::from(counts);
+            };
+            for octet in address.ip().octets() {
+                put(b'0' + octet / 100, octet >= 100);
+                put(b'0' + octet / 10 % 10, octet >= 10);
+                put(b'0' + octet % 10, true);
+                put(b'.', true);
+            }
+            out.extend_from_slice(&text[..end - 1]);
+        }
+        other => out.extend_from_slice(other.address().as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_address;
+    use contract::Peer;
+
+    #[test]
+    fn addresses_are_written_as_they_are_shown() {
+        for address in ["127.0.0.1:1", "255.10.0.200:80", "[::1]:2", "[2001:db8::a]:3"] {
+            let mut out = b"x".to_vec();
+            let peer = Peer::Inet(address.parse().unwrap());
+            write_address(&peer, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("x{}", peer.address()));
+        }
+    }
 }
