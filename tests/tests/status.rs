@@ -266,7 +266,7 @@ fn the_page_draws_itself() {
         .unwrap();
     let page = String::from_utf8_lossy(&output.stdout);
     // A narrow screen shows the headings of the cells instead of those of the columns.
-    let cells = ["Location\">~ ^/gone$</td>", "95 % within\">", "Sent\">"]
+    let cells = ["Location\">~ ^/gone$</td>", "95th percentile\">", "Sent\">"]
         .map(|cell| format!(" data-heading=\"{cell}"));
     let cache = [
         "<dt>Found in cache</dt><dd>50 %</dd>",
@@ -283,5 +283,6 @@ fn the_page_draws_itself() {
         );
     }
     assert!(page.contains("role=\"status\" class=\"\""), "{page}");
+    assert!(!page.contains("id=\"curve\" points=\"\""), "the chart has a line after two readings: {page}");
     running.stop();
 }
