@@ -49,6 +49,9 @@ fn site(php: &Php, more: &str, files: &[(&str, &str)]) -> Site {
     files.iter().fold(site, |site, (path, text)| site.file(path, text))
 }
 
+/// The fields of responses that are compared.
+const SHOWN: [&str; 4] = ["X-Parts", "X-Query", "X-Expression", "Access-Control-Allow-Origin"];
+
 /// Has both servers answer the requests with these files.
 fn agree(files: &[(&str, &str)], requests: &[&str]) {
     if !have_apache() || !have_php() {
@@ -64,8 +67,11 @@ fn agree(files: &[(&str, &str)], requests: &[&str]) {
     let mut report = String::new();
     for request in requests {
         let (expected, got) = (apache.ask(request), fulmar.ask(request));
-        let shown =
-            |answer: &tests::client::Answer| format!("{}\n{}", answer.last().status, answer.last().text());
+        let shown = |answer: &tests::client::Answer| {
+            let answer = answer.last();
+            let fields = SHOWN.map(|name| answer.field(name));
+            format!("{}\n{fields:?}\n{}", answer.status, answer.text())
+        };
         if shown(&expected) != shown(&got) {
             let _ = writeln!(
                 report,
@@ -187,6 +193,27 @@ fn documents_of_errors_are_told_of_the_request() {
     agree(
         &[(".htaccess", TEXT)],
         &["GET /nope", "GET /nope?q=1", "POST /nope?q=1\n\nabc", "GET /in/x", "GET /index.php"],
+    );
+}
+
+/// In Apache a program's variables are in the environment of the request once it was asked.
+#[test]
+fn fields_of_responses_see_the_variables_of_programs() {
+    const TEXT: &str = "Header set X-Parts \"%{REQUEST_URI}e|%{QUERY_STRING}e|%{REQUEST_METHOD}e|%{REMOTE_ADDR}e|%{HTTP_USER_AGENT}e|%{HTTP_AUTHORIZATION}e|%{NONE}e\"\n\
+        Header set X-Query yes env=QUERY_STRING\n\
+        Header set X-Expression yes \"expr=-n reqenv('REQUEST_URI')\"\n\
+        Header set Access-Control-Allow-Origin \"%{HTTP_ORIGIN}e\" env=HTTP_ORIGIN\n\
+        RewriteEngine on\nRewriteRule ^to/(.*)$ index.php?to=$1 [QSA]\nErrorDocument 404 /index.php\n";
+    agree(
+        &[(".htaccess", TEXT), ("a.txt", "a")],
+        &[
+            "GET /index.php",
+            "GET /index.php?a=b\nOrigin: http://o.test\nUser-Agent: me\nAuthorization: x",
+            "POST /to/here?a=b\nOrigin: http://o.test\n\nabc",
+            "GET /a.txt?a=b\nOrigin: http://o.test",
+            "GET /missing.txt?a=b\nOrigin: http://o.test",
+            "GET /",
+        ],
     );
 }
 

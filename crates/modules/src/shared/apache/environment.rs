@@ -25,6 +25,8 @@ pub(crate) struct Environment {
     before: RefCell<Option<(Value, Value)>>,
     /// Whether it belongs to a request inside of the server.
     is_inner: bool,
+    /// Whether a program was asked. As in Apache the variables that it got count from then on.
+    has_program: Cell<bool>,
 }
 
 /// Settings of PHP that `.htaccess` files make.
@@ -72,7 +74,9 @@ pub(crate) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
     let environment = exchange.attached::<Environment>();
     let found = environment.and_then(|environment| {
         let variables = environment.variables.borrow();
-        variables.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value.clone())
+        let set = variables.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value.clone());
+        let of_program = || super::variables::of_programs(exchange, name).map(Vec::into_boxed_slice);
+        set.or_else(|| environment.has_program.get().then(of_program).flatten())
     });
     match (exchange.error, name) {
         (Some(status), name) if is_same(name, b"REDIRECT_STATUS") => {
@@ -102,6 +106,13 @@ pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
     all
 }
 
+/// Takes note that a program is asked, which gets the variables of CGI. With `.htaccess` files they count for the response.
+pub(crate) fn note_program(exchange: &Exchange) {
+    if exchange.overlaid.is_some() {
+        of(exchange).has_program.set(true);
+    }
+}
+
 /// Warns of a variable with a reserved name. Rules that copy a field of the request are common, and harmless: programs
 /// get the field.
 pub(crate) fn warn_if_reserved(args: &Args<'_>, name: &[u8], value: &[u8], loading: &mut Loading) {
@@ -123,6 +134,7 @@ impl Environment {
             ended: Cell::new(false),
             before: self.before.clone(),
             is_inner: true,
+            has_program: Cell::new(false),
         }
     }
 
@@ -161,6 +173,7 @@ impl Environment {
         }
         let status = status.0.to_string().into_bytes();
         variables.push((b"REDIRECT_STATUS".as_slice().into(), status.into()));
+        self.has_program.set(false);
         *self.before.borrow_mut() = Some((path.into(), args.unwrap_or_default().into()));
     }
 }

@@ -77,6 +77,37 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
     })
 }
 
+/// The variables that programs have, besides the URI and the fields of the request.
+pub(crate) const OF_PROGRAMS: [&str; 12] = [
+    "DOCUMENT_ROOT",
+    "HTTPS",
+    "QUERY_STRING",
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "REMOTE_USER",
+    "REQUEST_METHOD",
+    "REQUEST_SCHEME",
+    "SERVER_ADDR",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "SERVER_PROTOCOL",
+];
+
+/// A variable that programs have.
+pub(crate) fn of_programs(exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
+    let name = std::str::from_utf8(name).ok()?.to_ascii_uppercase();
+    match name.as_str() {
+        "REQUEST_URI" => Some(exchange.request.uri.clone()),
+        // Passwords are not for them, as in Apache.
+        "HTTP_AUTHORIZATION" | "HTTP_PROXY_AUTHORIZATION" => None,
+        name if OF_PROGRAMS.contains(&name) => {
+            let value = getter(name)?(exchange);
+            (!value.is_empty() || name == "QUERY_STRING").then_some(value)
+        }
+        name => request_field(exchange, &name.strip_prefix("HTTP_")?.replace('_', "-")),
+    }
+}
+
 /// The server as applications know it that write `.htaccess` files: WordPress writes its rules for an Apache.
 pub(crate) fn server_software() -> Vec<u8> {
     format!("Apache/{} (Fulmar)", mod_version::TEXT).into_bytes()

@@ -1,6 +1,6 @@
 //! The parameters that a request is sent with: what the configuration says, and the request's fields.
 
-use crate::shared::apache::environment::{PHP_VALUE, PhpSettings};
+use crate::shared::apache::environment::{self, PHP_VALUE, PhpSettings};
 use crate::shared::cached::{self, Cached};
 use crate::shared::scratch::with_scratch;
 use crate::values::variables::host_and_port;
@@ -85,7 +85,8 @@ pub(crate) fn encode<E: Encoder>(
     out: &mut E,
 ) -> Result<(), E::Error> {
     let cached = Cached::of(exchange).filter(|cached| cached.is_kept());
-    let mut environment = crate::shared::apache::environment::for_programs(exchange);
+    environment::note_program(exchange);
+    let mut environment = environment::for_programs(exchange);
     let is_redirected = environment.iter().any(|(name, _)| **name == *REDIRECT_URL);
     if E::IS_FOR_PHP && is_redirected && misleads_php(exchange, params) {
         environment.retain(|(name, _)| **name != *REDIRECT_URL);

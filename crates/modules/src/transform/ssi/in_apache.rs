@@ -54,22 +54,6 @@ pub(super) enum About {
     Modified,
 }
 
-/// The variables that programs have, besides the fields of the request.
-const NAMES: [&str; 12] = [
-    "DOCUMENT_ROOT",
-    "HTTPS",
-    "QUERY_STRING",
-    "REMOTE_ADDR",
-    "REMOTE_PORT",
-    "REMOTE_USER",
-    "REQUEST_METHOD",
-    "REQUEST_SCHEME",
-    "SERVER_ADDR",
-    "SERVER_NAME",
-    "SERVER_PORT",
-    "SERVER_PROTOCOL",
-];
-
 /// The variables of pages.
 const OF_PAGES: [&str; 7] = [
     "DATE_GMT",
@@ -149,13 +133,7 @@ impl Document {
             "DOCUMENT_NAME" => Some(self.path.rsplit(|&byte| byte == b'/').next()?.to_vec()),
             "DOCUMENT_ARGS" => Some(self.args.clone()),
             "QUERY_STRING_UNESCAPED" => Some(for_shell(&variables::unescape(&self.args))),
-            "REQUEST_URI" => Some(exchange.request.uri.clone()),
-            name if NAMES.contains(&name) => variables::getter(name)
-                .map(|get| get(exchange))
-                .filter(|value| !value.is_empty() || name == "QUERY_STRING"),
-            // Passwords are not for pages, as in Apache.
-            "HTTP_AUTHORIZATION" | "HTTP_PROXY_AUTHORIZATION" => None,
-            name => variables::request_field(exchange, &name.strip_prefix("HTTP_")?.replace('_', "-")),
+            name => variables::of_programs(exchange, name.as_bytes()),
         }
     }
 }
@@ -374,7 +352,7 @@ impl Expanding {
         }
         let set = self.page.common.names().into_iter();
         let made = environment::for_programs(exchange).into_iter().map(|(name, _)| name.into_vec());
-        let known = NAMES.iter().chain(&OF_PAGES).map(|name| name.as_bytes().to_vec());
+        let known = variables::OF_PROGRAMS.iter().chain(&OF_PAGES).map(|name| name.as_bytes().to_vec());
         for name in set.chain(made).chain(known) {
             if let Some(value) = self.page.variable(&name, exchange)? {
                 escape::html(&name, &mut self.out);
