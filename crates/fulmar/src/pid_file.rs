@@ -118,7 +118,11 @@ impl PidFile {
 /// # Errors
 /// The message for the user.
 pub(crate) fn read(path: &Path) -> Result<Pid, String> {
-    let text = fs::read(path).map_err(failure("open", path))?;
+    let text = fs::read(path).map_err(|error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        let hint = if is_missing { "; no server runs with this configuration" } else { "" };
+        format!("{}{hint}", failure("open", path)(error))
+    })?;
     parse(&text).ok_or_else(|| {
         let text = String::from_utf8_lossy(&text);
         let text = text.trim_end_matches(['\r', '\n']);
@@ -217,7 +221,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         let shown = path.display().to_string();
-        let missing = format!("open() \"{shown}\" failed (2: No such file or directory)");
+        let missing = format!("open() \"{shown}\" failed (2: No such file or directory); no server runs with this configuration");
         assert_eq!(read(&path), Err(missing));
         for text in ["", "x", "-1", "0"] {
             fs::write(&path, format!("{text}\n")).unwrap();

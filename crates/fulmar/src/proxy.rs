@@ -61,6 +61,9 @@ fn addresses(name: &str) -> Result<Vec<SocketAddr>, String> {
             "--to over TLS needs a configuration, which says whom to trust; see proxy_ssl_verify".into()
         );
     }
+    if !name.contains(':') {
+        return Err(format!("\"{name}\" has no port; give a host and a port such as {name}:3000"));
+    }
     let found = name.to_socket_addrs();
     let found: Vec<_> =
         found.map_err(|error| format!("cannot find the server \"{name}\": {error}"))?.collect();

@@ -141,7 +141,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         let failed = |reason: String| Verdict::Failed(reason);
-        let open = format!("open() \"{}\" failed (2: No such file or directory)", path.display());
+        let hint = "no server runs with this configuration";
+        let open = format!("open() \"{}\" failed (2: No such file or directory); {hint}", path.display());
         assert_eq!(tell(&path, Command::Reload), failed(open));
         fs::write(&path, "\n").unwrap();
         let invalid = format!("invalid PID number \"\" in \"{}\"", path.display());
