@@ -10,7 +10,7 @@ use crate::model::random::XorShift;
 pub const FEWEST: u32 = 6;
 
 /// How many times a sample is drawn anew.
-const RESAMPLES: usize = 10_000;
+pub const RESAMPLES: usize = 10_000;
 
 /// A median with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use crate::model::words;
 
 use super::data::{Data, Filter, Series};
 use super::pairs::{self, Pair};
-use super::{Direction, Outcome, Remedy};
+use super::{Direction, Evidence, Outcome, Ratio, Remedy, Test};
 
 /// What the data say about a condition, before all p-values of the experiment are corrected together.
 pub(super) enum Tested {
@@ -48,15 +48,6 @@ enum Side {
     Below,
     Inside,
     Above,
-}
-
-/// Pairs, judged.
-pub(super) struct Judged {
-    pub(super) outcome: Outcome,
-    pub(super) text: String,
-    pub(super) estimate: Estimate,
-    pub(super) direction: Option<Direction>,
-    pub(super) remedy: Option<Remedy>,
 }
 
 /// Why a condition is undecided, and what would decide it.
@@ -139,7 +130,7 @@ impl Pairs {
     }
 
     /// Judges all pairs, with their corrected p-values where they have some.
-    pub(super) fn judge(&self, corrected: &[f64]) -> Judged {
+    pub(super) fn judge(&self, corrected: &[f64]) -> Evidence {
         let judged: Vec<(Outcome, String, Option<Remedy>)> = self
             .pairs
             .iter()
@@ -163,15 +154,19 @@ impl Pairs {
             let (so, weakest) = (count(Outcome::Met), &judged[weakest].1);
             format!("so at {so} of {}{undecided}, weakest {weakest}", judged.len())
         };
-        Judged {
+        let ratio = |(index, pair): (usize, &Pair)| {
+            self.bound.ratio(pair, corrected.get(index).copied(), judged[index].0)
+        };
+        Evidence {
             outcome: judged[weakest].0,
             text: match self.failing.as_str() {
                 "" => format!("{}: {text}", self.words),
                 failing => format!("{}: {text}; {failing}", self.words),
             },
-            estimate: self.pairs[weakest].ratio,
+            ratio: Some(self.pairs[weakest].ratio),
             direction: self.pairs.iter().filter_map(|pair| self.direction(pair)).min(),
             remedy: judged.iter().filter_map(|(.., remedy)| *remedy).max(),
+            ratios: self.pairs.iter().enumerate().map(ratio).collect(),
         }
     }
 
@@ -260,6 +255,23 @@ impl Bound {
         let p = ends.into_iter().flatten().map(by_chance).fold(0.0, f64::max);
         // Two one-sided tests show that two are alike: each end is looked at from one side.
         if self.shows_alike(pair.ratio.median) { p / 2.0 } else { p }
+    }
+
+    /// A judged pair as data files have it.
+    fn ratio(&self, pair: &Pair, p_holm: Option<f64>, outcome: Outcome) -> Ratio {
+        let (at_least, at_most) = self.ends();
+        Ratio {
+            place: pair.at.clone(),
+            medians: pair.values,
+            estimate: pair.ratio,
+            turns: pair.ratios.len(),
+            at_least,
+            at_most,
+            test: if self.shows_alike(pair.ratio.median) { Test::Alike } else { Test::Bound },
+            p: (pair.ratios.len() > 1).then(|| self.p_value(pair)),
+            p_holm,
+            outcome,
+        }
     }
 
     /// Whether a ratio lies between two ends, which have to be told from it.

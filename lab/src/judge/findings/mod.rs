@@ -17,6 +17,7 @@ mod condition;
 mod data;
 mod pairs;
 mod parts;
+mod ratio;
 mod short;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::model::experiment::{Experiment, Finding, Load};
 use crate::model::machine::Machine;
 
 pub use parts::{Comparability, Direction, Parts, Position, Size};
+pub use ratio::{Ratio, Test};
 
 use condition::Tested;
 use data::{Data, Row};
@@ -107,6 +109,8 @@ pub struct Evidence {
     pub direction: Option<Direction>,
     /// What would decide it, if it is undecided.
     pub remedy: Option<Remedy>,
+    /// Each ratio that was tested; none if the condition is about failures or was not tested.
+    pub ratios: Vec<Ratio>,
 }
 
 /// What would decide an undecided condition.
@@ -172,20 +176,21 @@ fn answer_from(data: &Data<'_>, told: &[Answer]) -> Vec<Answer> {
 }
 
 fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evidence {
+    let without_ratio = |outcome, text: &str, remedy| Evidence {
+        outcome,
+        text: text.to_owned(),
+        ratio: None,
+        direction: None,
+        remedy,
+        ratios: Vec::new(),
+    };
     match tested {
         Tested::Pairs(pairs) => {
             let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
-            let judged = pairs.judge(&corrected);
-            let condition::Judged { outcome, text, estimate, direction, remedy } = judged;
-            Evidence { outcome, text, ratio: Some(estimate), direction, remedy }
+            pairs.judge(&corrected)
         }
-        Tested::Fact { outcome, text, remedy, .. } => {
-            Evidence { outcome: *outcome, text: text.clone(), ratio: None, direction: None, remedy: *remedy }
-        }
-        Tested::Open(reason) => {
-            let text = reason.clone();
-            Evidence { outcome: Outcome::Untested, text, ratio: None, direction: None, remedy: None }
-        }
+        Tested::Fact { outcome, text, remedy, .. } => without_ratio(*outcome, text, *remedy),
+        Tested::Open(reason) => without_ratio(Outcome::Untested, reason, None),
     }
 }
 
@@ -218,13 +223,24 @@ impl Answer {
     }
 }
 
+impl Verdict {
+    /// The verdict in few words, without a reason.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::Undecided => "undecided",
+            Verdict::CannotBeTested(_) => "cannot be tested here",
+        }
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())?;
         match self {
-            Verdict::Holds => out.write_str("holds"),
-            Verdict::DoesNotHold => out.write_str("does not hold"),
-            Verdict::Undecided => out.write_str("undecided"),
-            Verdict::CannotBeTested(reason) => write!(out, "cannot be tested here, because {reason}"),
+            Verdict::CannotBeTested(reason) => write!(out, ", because {reason}"),
+            _ => Ok(()),
         }
     }
 }

@@ -1,9 +1,12 @@
-//! The figures as comma-separated values (RFC 4180): a line a cell and turn for each experiment, and a summary.
+//! The figures as comma-separated values (RFC 4180): a line a cell and turn for each experiment, a summary, and a line for
+//! each ratio that a finding was tested on.
 
 use std::collections::BTreeSet;
 
 use super::summary::Summary;
+use crate::judge::findings::{Answer, Ratio};
 use crate::model::block::{Block, Cell};
+use crate::model::experiment::{Condition, Experiment};
 use crate::model::figure::{Figure, Phase, Spread};
 
 const BLOCK_COLUMNS: &[&str] = &[
@@ -44,6 +47,31 @@ const SUMMARY_COLUMNS: &[&str] = &[
     "turns",
 ];
 
+const RATIO_COLUMNS: &[&str] = &[
+    "experiment",
+    "finding",
+    "load",
+    "against_load",
+    "contender",
+    "over",
+    "place",
+    "figure",
+    "first_median",
+    "second_median",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "turns",
+    "at_least",
+    "at_most",
+    "test",
+    "p",
+    "p_holm",
+    "outcome",
+    "verdict",
+    "indicative",
+];
+
 /// All blocks, a line each, in their order, with a column for each figure that any of them has.
 pub(super) fn of_blocks(blocks: &[&Block]) -> String {
     let figures: BTreeSet<Figure> = blocks.iter().flat_map(|block| block.figures.keys().copied()).collect();
@@ -81,6 +109,54 @@ pub(super) fn of_summary(summary: &Summary<'_>) -> String {
         }
     }
     out
+}
+
+/// A line for each ratio that a finding was tested on, with the test, its p-values and the finding's verdict.
+pub(super) fn of_ratios(answers: &[(&Experiment, Vec<Answer>)]) -> String {
+    let mut out = line(RATIO_COLUMNS.iter().map(|name| (*name).to_owned()));
+    for (experiment, answers) in answers {
+        for answer in answers {
+            let finding = experiment.findings.iter().find(|finding| finding.id == answer.finding);
+            let conditions = finding.into_iter().flat_map(|finding| &finding.holds_when);
+            for (condition, evidence) in conditions.zip(&answer.evidence) {
+                for ratio in &evidence.ratios {
+                    out.push_str(&line(of_ratio(answer, condition, ratio).into_iter()));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn of_ratio(answer: &Answer, condition: &Condition, ratio: &Ratio) -> Vec<String> {
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let (loads, contenders) = (condition.loads(), condition.contenders());
+    let word = |words: &[&str], at: usize| text(words.get(at).copied().unwrap_or_default());
+    let estimate = ratio.estimate;
+    vec![
+        text(&answer.experiment),
+        text(&answer.finding),
+        word(&loads, 0),
+        word(&loads, 1),
+        word(&contenders, 0),
+        word(&contenders, 1),
+        text(&ratio.place),
+        name(condition.figure()),
+        ratio.medians.0.to_string(),
+        ratio.medians.1.to_string(),
+        estimate.median.to_string(),
+        estimate.low.to_string(),
+        estimate.high.to_string(),
+        ratio.turns.to_string(),
+        number(ratio.at_least),
+        number(ratio.at_most),
+        ratio.test.name().to_owned(),
+        number(ratio.p),
+        number(ratio.p_holm),
+        ratio.outcome.name().to_owned(),
+        answer.verdict.name().to_owned(),
+        answer.indicative.to_string(),
+    ]
 }
 
 fn of_cell(cell: &Cell) -> Vec<String> {
@@ -137,7 +213,9 @@ fn line(fields: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::findings;
     use crate::model::block::tests::block;
+    use crate::show::report::fixture::blocks_of;
 
     #[test]
     fn a_line_a_block_with_all_figures() {
@@ -162,6 +240,59 @@ mod tests {
         let names = ",p99_ms,waiting_min_ms,waiting_mean_ms,waiting_sd_ms,waiting_median_ms,waiting_max_ms";
         assert!(lines[0].ends_with(names), "{csv}");
         assert!(lines[1].ends_with(",4,0,6,1.5,5,80") && lines[2].ends_with(",,,,,,"), "{csv}");
+    }
+
+    /// Twenty turns of a lead of 1.3 times and of an equal pair: the file has what a reader needs to compute both again.
+    #[test]
+    fn a_line_a_ratio_with_test_and_p_values() {
+        let condition = |kind: &str| {
+            format!(
+                "[[findings]]\nid = '{kind}'\nclaim = 'c'\nholds_when = [{{ is = '{kind}', figure = 'requests_per_s', \
+                 load = 'l', of = 'nginx', over = 'apache'{} }}]\n",
+                if kind == "ratio" { ", low = 1.2, high = 1.4" } else { "" }
+            )
+        };
+        let experiment = Experiment::parse(&format!(
+            "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nseconds = 1.0\n{}{}",
+            condition("better"),
+            condition("ratio")
+        ))
+        .unwrap();
+        let lines = |turns: usize| -> Vec<Vec<String>> {
+            let blocks = blocks_of(&[("nginx", &vec![130.0; turns]), ("apache", &vec![100.0; turns])]);
+            let answers = findings::answer(&experiment, &blocks, &blocks[0].machine);
+            let csv = of_ratios(&[(&experiment, answers)]);
+            csv.split_terminator("\r\n").map(|row| row.split(',').map(str::to_owned).collect()).collect()
+        };
+        let full = lines(20);
+        assert_eq!((full.len(), full[0].len()), (3, RATIO_COLUMNS.len()), "{full:?}");
+        let value = |rows: &[Vec<String>], row: usize, name: &str| {
+            let column = rows[0].iter().position(|column| column == name).unwrap();
+            rows[row][column].clone()
+        };
+        let shared =
+            ["e", "better", "l", "", "nginx", "apache", "10 clients", "requests_per_s", "130", "100"];
+        assert_eq!(full[1][..10], shared);
+        for (row, test) in [(1, "two-sided bootstrap of the median"), (2, "TOST by bootstrap of the median")]
+        {
+            assert_eq!(
+                ["ratio", "ratio_low", "turns"].map(|name| value(&full, row, name)),
+                ["1.3", "1.3", "20"]
+            );
+            assert_eq!(value(&full, row, "test"), test);
+            assert_eq!(["outcome", "verdict"].map(|name| value(&full, row, name)), ["met", "holds"]);
+        }
+        let bounds = ["at_least", "at_most"].map(|name| [1, 2].map(|row| value(&full, row, name)));
+        assert_eq!(bounds, [["1", "1.2"], ["", "1.4"]]);
+        let p = |name: &str| -> f64 { value(&full, 1, name).parse().unwrap() };
+        assert!(p("p") < 1e-5 && (p("p_holm") / p("p") - 1.0).abs() < 1e-9, "the larger of two: {full:?}");
+        let halved: f64 = value(&full, 2, "p").parse().unwrap();
+        let corrected: f64 = value(&full, 2, "p_holm").parse().unwrap();
+        assert!((corrected / halved - 2.0).abs() < 1e-9, "the smaller of two: {full:?}");
+        let few = lines(6);
+        assert_eq!(["p_holm", "indicative"].map(|name| value(&few, 1, name)), ["", "true"]);
+        assert!(!value(&few, 1, "p").is_empty());
     }
 
     #[test]

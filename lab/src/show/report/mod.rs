@@ -20,6 +20,7 @@ mod html;
 mod lead;
 mod leads;
 mod markdown;
+mod methods;
 mod overview;
 mod picture;
 mod plots;
@@ -94,13 +95,15 @@ impl Written {
 /// Writes `report.html`, `report.md` and `csv/*.csv` into `out`, the folder of results. Experiments without blocks
 /// have no CSV file. Fails where a file cannot be written.
 pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Written> {
-    let document = document(out, experiments, blocks, Form::Whole)?;
+    let answers = answered(experiments, blocks);
+    let document = document(out, experiments, &answers, blocks, Form::Whole)?;
     let folder = out.join("csv");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut files = vec![
         (out.join("report.html"), html::write(&document)),
         (out.join("report.md"), markdown::write(&document)),
         (folder.join("summary.csv"), csv::of_summary(&Summary::of(blocks))),
+        (folder.join("ratios.csv"), csv::of_ratios(&answers)),
     ];
     for experiment in experiments {
         let of_it: Vec<&Block> =
@@ -118,7 +121,7 @@ pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result
 /// Writes `brief.html` and `brief.md` into `out`: the report without what belongs to this machine and this folder.
 /// Experiments without blocks are left out.
 pub fn write_brief(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Written> {
-    let document = document(out, experiments, blocks, Form::Brief)?;
+    let document = brief(out, experiments, blocks)?;
     let [html, markdown] = ["brief.html", "brief.md"].map(|name| out.join(name));
     write_all(&[(html.clone(), html::write(&document)), (markdown.clone(), markdown::write(&document))])?;
     Ok(Written { html, markdown, csv: Vec::new() })
@@ -131,7 +134,7 @@ pub fn write_charts(
     experiments: &[Experiment],
     blocks: &[Block],
 ) -> Result<Vec<PathBuf>> {
-    let charts = picture::all(&document(out, experiments, blocks, Form::Brief)?);
+    let charts = picture::all(&brief(out, experiments, blocks)?);
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let files: Vec<_> = charts.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
     write_all(&files)?;
@@ -146,7 +149,7 @@ pub fn write_short(
     experiments: &[Experiment],
     blocks: &[Block],
 ) -> Result<Vec<PathBuf>> {
-    let mut document = document(out, experiments, blocks, Form::Brief)?;
+    let mut document = brief(out, experiments, blocks)?;
     document.sections.retain(|section| section.id == html::SHORT);
     let picture = picture::all(&document).into_iter().next();
     let text = format!("{}\n{}", markdown::escape(&document.lead), markdown::short(&document));
@@ -171,13 +174,34 @@ fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
     Ok(())
 }
 
-fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form) -> Result<Document> {
+/// Experiments with the answers to their findings.
+type Answered<'a> = [(&'a Experiment, Vec<Answer>)];
+
+/// Answers the findings of all experiments.
+fn answered<'a>(experiments: &'a [Experiment], blocks: &[Block]) -> Vec<(&'a Experiment, Vec<Answer>)> {
+    let machine = machine(blocks);
+    let answer = |experiment: &'a Experiment| (experiment, findings::answer(experiment, blocks, &machine));
+    experiments.iter().map(answer).collect()
+}
+
+/// The machine of the last block.
+fn machine(blocks: &[Block]) -> Machine {
+    blocks.last().map(|block| block.machine.clone()).unwrap_or_default()
+}
+
+/// The report's brief form.
+fn brief(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Document> {
+    document(out, experiments, &answered(experiments, blocks), blocks, Form::Brief)
+}
+
+fn document(
+    out: &Path,
+    experiments: &[Experiment],
+    answers: &Answered<'_>,
+    blocks: &[Block],
+    form: Form,
+) -> Result<Document> {
     let summary = Summary::of(blocks);
-    let machine = blocks.last().map(|block| block.machine.clone()).unwrap_or_default();
-    let answers: Vec<(&Experiment, Vec<Answer>)> = experiments
-        .iter()
-        .map(|experiment| (experiment, findings::answer(experiment, blocks, &machine)))
-        .collect();
     let works: Vec<Work<'_>> = experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
     let prices = Prices::built_in()?;
     let styles = Styles::of(experiments, blocks);
@@ -192,13 +216,14 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form
         summary: &summary,
         works: &works,
         leads: &leads,
-        answers: &answers,
+        answers,
         prices: &prices,
         styles: &styles,
     };
     let mut sections = overview.sections();
     sections.extend(features::section(out, experiments, blocks, form));
     sections.push(surroundings::section(&summary));
+    sections.extend(methods::section(&summary, answers));
     sections.push(failures::section(&summary, experiments));
     let was_run = |experiment: &Experiment| works.iter().any(|work| work.experiment.id == experiment.id);
     let shown = answers.iter().filter(|(experiment, _)| form == Form::Whole || was_run(experiment));
@@ -218,7 +243,7 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form
         .section()
     }));
     let title = "Web servers, side by side".into();
-    let lead = lead(&summary, &works, &machine);
+    let lead = lead(&summary, &works, &machine(blocks));
     Ok(match form {
         Form::Whole => Document { title, lead, sections },
         Form::Brief => {

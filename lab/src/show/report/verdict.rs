@@ -159,6 +159,7 @@ mod tests {
             ratio: None,
             direction: None,
             remedy: None,
+            ratios: Vec::new(),
         };
         let answer = Answer {
             experiment: "e".into(),
