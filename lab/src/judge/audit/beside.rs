@@ -9,7 +9,7 @@ use crate::model::figure::Figure;
 use crate::model::words::{self, number};
 
 use super::row::Row;
-use super::{About, Rule};
+use super::{About, Rule, TOOL_FULL};
 
 /// What a check found: whom it is about, and the sentence.
 type Found<'a> = Vec<(About<'a>, String)>;
@@ -276,7 +276,7 @@ fn tool_busy<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     let busy = |row: &&&Row<'_>| {
         row.block.is_some_and(|block| {
             let cores = core_numbers(&block.circumstances.tool_cores).len();
-            cores > 0 && block.circumstances.tool_busy > 0.95 * cores as f64
+            cores > 0 && block.circumstances.tool_busy > TOOL_FULL * cores as f64
         })
     };
     let mut found = Found::new();

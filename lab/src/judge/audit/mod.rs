@@ -6,6 +6,7 @@ mod alone;
 mod beside;
 mod row;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -15,6 +16,9 @@ use crate::model::experiment::Experiment;
 use crate::model::words;
 
 use row::Row;
+
+/// A load tool that used more than this part of its cores' time had none left.
+pub const TOOL_FULL: f64 = 0.95;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,41 +39,41 @@ pub struct Remark {
     pub text: String,
 }
 
-/// What is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is checked; what weighs most against a figure comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// Rate times mean time is the number of busy clients.
-    LittlesLaw,
-    /// A few requests take as long as the run.
-    Stragglers,
-    /// Bytes are whole.
-    WholeBytes,
-    /// Heads are as long as the server makes them.
-    HeadSize,
-    /// The page is one that a package installs.
-    KnownPage,
-    /// All answered with the same.
-    SamePage,
-    /// Percentiles rise, and the mean lies among them.
-    Percentiles,
-    /// Rate times duration is the number of requests.
-    Requests,
-    /// Memory grows by what a connection takes.
-    MemoryPerConnection,
-    /// A transfer ends within the run.
-    TransferTime,
-    /// A network carries it.
-    Link,
-    /// Two tools see the same.
-    Tools,
-    /// The tool has its own cores.
-    SharedCores,
-    /// The tool has time left.
-    ToolBusy,
     /// More work is not done in less time, and a repetition is within reach of what it repeats.
     Impossible,
     /// What was concluded follows from the figures.
     Conclusion,
+    /// All answered with the same.
+    SamePage,
+    /// The page is one that a package installs.
+    KnownPage,
+    /// A network carries it.
+    Link,
+    /// A transfer ends within the run.
+    TransferTime,
+    /// Two tools see the same.
+    Tools,
+    /// A few requests take as long as the run.
+    Stragglers,
+    /// Bytes are whole.
+    WholeBytes,
+    /// Memory grows by what a connection takes.
+    MemoryPerConnection,
+    /// Percentiles rise, and the mean lies among them.
+    Percentiles,
+    /// Rate times duration is the number of requests.
+    Requests,
+    /// Heads are as long as the server makes them.
+    HeadSize,
+    /// Rate times mean time is the number of busy clients.
+    LittlesLaw,
+    /// The tool has its own cores.
+    SharedCores,
+    /// The tool has time left.
+    ToolBusy,
 }
 
 /// Whom a remark is about.
@@ -102,6 +106,20 @@ pub fn audit(experiment: &Experiment, blocks: &[Block]) -> Vec<Remark> {
     );
     remarks.extend(conclusions(experiment));
     merged(remarks)
+}
+
+/// The remarks that weigh most, at most `count`: the first one of each rule, then the second ones, and so on. Remarks on the load
+/// tool are not among them, because its headroom is shown beside them.
+pub fn weightiest(remarks: &[Remark], count: usize) -> Vec<&Remark> {
+    let mut seen: BTreeMap<Rule, usize> = BTreeMap::new();
+    let mut ranked: Vec<(usize, &Remark)> = Vec::new();
+    for remark in remarks.iter().filter(|remark| remark.rule < Rule::SharedCores) {
+        let earlier = seen.entry(remark.rule).or_default();
+        ranked.push((*earlier, remark));
+        *earlier += 1;
+    }
+    ranked.sort_by_key(|(earlier, remark)| (*earlier, remark.rule));
+    ranked.into_iter().take(count).map(|(_, remark)| remark).collect()
 }
 
 /// Prints the remarks on an experiment for a terminal.

@@ -336,3 +336,25 @@ fn what_cannot_be_is_flagged() {
     }
     assert_eq!(said([9_500.0, 10_000.0, 50.0, 90.0]), Vec::<String>::new());
 }
+
+/// One rule does not fill the list, and what weighs most comes first.
+#[test]
+fn the_weightiest_remarks_are_of_different_rules() {
+    let about = About { load: None, contender: None, clients: None, published: true };
+    let experiment = Experiment::parse(
+        "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+         [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 1\nrequests = 1\n",
+    )
+    .unwrap();
+    let rules = [Rule::LittlesLaw, Rule::LittlesLaw, Rule::ToolBusy, Rule::Link, Rule::Impossible];
+    let remarks: Vec<Remark> = rules
+        .iter()
+        .enumerate()
+        .map(|(index, rule)| about.remark(&experiment, *rule, index.to_string()))
+        .collect();
+    let texts = |count| -> Vec<&str> {
+        weightiest(&remarks, count).into_iter().map(|remark| remark.text.as_str()).collect()
+    };
+    assert_eq!(texts(3), ["4", "3", "0"]);
+    assert_eq!(texts(9), ["4", "3", "0", "1"], "the load tool is shown elsewhere");
+}

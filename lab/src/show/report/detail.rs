@@ -46,7 +46,7 @@ pub(super) struct Detail<'a> {
     /// The answers to its findings.
     pub(super) answers: &'a [Answer],
     /// What the audit says of its figures.
-    pub(super) remarks: &'a [Remark],
+    pub(super) remarks: &'a [&'a Remark],
     /// Who leads in it.
     pub(super) leads: Option<Part>,
     /// The styles of the charts.

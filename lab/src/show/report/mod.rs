@@ -10,6 +10,7 @@ mod costs;
 mod csv;
 mod detail;
 mod document;
+mod doubts;
 mod evidence;
 mod failures;
 mod features;
@@ -41,7 +42,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::judge::audit::audit;
+use crate::judge::audit::{Remark, audit};
 use crate::judge::findings::{self, Answer};
 use crate::model::block::Block;
 use crate::model::experiment::Experiment;
@@ -212,11 +213,13 @@ fn document(
         .filter(|work| work.load.paths.is_empty())
         .collect();
     let leads = Leads::of(&summary, &alike);
+    let remarks: Vec<Remark> = experiments.iter().flat_map(|experiment| audit(experiment, blocks)).collect();
     let overview = Overview {
         summary: &summary,
         works: &works,
         leads: &leads,
         answers,
+        remarks: &remarks,
         prices: &prices,
         styles: &styles,
     };
@@ -228,7 +231,8 @@ fn document(
     let was_run = |experiment: &Experiment| works.iter().any(|work| work.experiment.id == experiment.id);
     let shown = answers.iter().filter(|(experiment, _)| form == Form::Whole || was_run(experiment));
     sections.extend(shown.map(|(experiment, answers)| -> Section {
-        let remarks = audit(experiment, blocks);
+        let remarks: Vec<&Remark> =
+            remarks.iter().filter(|remark| remark.experiment == experiment.id).collect();
         let leads = leads.of_experiment(&experiment.id);
         Detail {
             out,

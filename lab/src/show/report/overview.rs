@@ -6,12 +6,14 @@ use super::chart::Chart;
 use super::choices::{choices, faultless};
 use super::claims;
 use super::document::{Badge, Entry, Group, Part, Row, Section, Span, Table, Target, Text, slug};
+use super::doubts;
 use super::format;
 use super::leads::Leads;
 use super::plots::{Plots, Styles};
 use super::prices::Prices;
 use super::summary::{Summary, Work};
 use super::verdict;
+use crate::judge::audit::Remark;
 use crate::judge::findings::{Answer, Remedy};
 use crate::judge::statistics::FEWEST;
 use crate::model::block::{Block, original_of};
@@ -30,6 +32,8 @@ pub(super) struct Overview<'a> {
     pub(super) leads: &'a Leads<'a>,
     /// The experiments with the answers to their findings.
     pub(super) answers: &'a [(&'a Experiment, Vec<Answer>)],
+    /// What the audit says of all experiments.
+    pub(super) remarks: &'a [Remark],
     /// The prices.
     pub(super) prices: &'a Prices,
     /// The styles of the charts.
@@ -83,6 +87,7 @@ impl Overview<'_> {
         if !items.is_empty() {
             parts.push(Part::List(items));
         }
+        parts.extend(self.audit_in_short());
         let list = |names: &BTreeSet<&str>| {
             format::list(&names.iter().copied().map(str::to_owned).collect::<Vec<_>>())
         };
@@ -120,6 +125,7 @@ impl Overview<'_> {
 
     fn sure_in_short(&self) -> Vec<Text> {
         let mut items = self.leads.in_short();
+        items.extend(doubts::headroom(self.summary, self.works));
         if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
             let indicative = choice.turns.map(|turns| format!(" ({})", indicative(turns)));
             items.push(
@@ -136,6 +142,20 @@ impl Overview<'_> {
             );
         }
         items
+    }
+
+    /// What the audit says of the experiments that were run.
+    fn audit_in_short(&self) -> Vec<Part> {
+        let was_run = |id: &str| self.works.iter().any(|work| work.experiment.id == id);
+        let experiments: Vec<&Experiment> = self
+            .answers
+            .iter()
+            .map(|(experiment, _)| *experiment)
+            .filter(|experiment| was_run(&experiment.id))
+            .collect();
+        let remarks: Vec<Remark> =
+            self.remarks.iter().filter(|remark| was_run(&remark.experiment)).cloned().collect();
+        doubts::audit(&experiments, &remarks)
     }
 
     /// How many findings of what was run have each verdict, in the order of [`VERDICTS`]: those of publications, or the
