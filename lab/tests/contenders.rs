@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::measure::contender::{Contender, Found, Place, Running, find};
 use lab::measure::engine::fetch;
 use lab::measure::engine::site::{Site, content};
+use lab::model::block;
 use lab::model::experiment::{Configuration, NginxConf, SiteFile};
 
 /// 7 bytes, 1 KB and 72 KB, with their types.
@@ -104,6 +106,62 @@ fn the_application_behind_others_lets_go_of_websockets() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("the application closes the connection, too");
     assert!(answer.starts_with("HTTP/1.1 101 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+/// A load with resumed sessions, with nginx as it is and with nginx that resumes none.
+const RESUMED: &str = r#"
+id = "resumed"
+title = "Resumed"
+question = "Does it resume?"
+contenders = ["nginx"]
+
+[[files]]
+path = "1k"
+length = 1024
+
+[[loads]]
+id = "on"
+title = "On"
+path = "/1k"
+clients = 2
+requests = 100
+tls = { resume = true }
+
+[[loads]]
+id = "off"
+title = "Off"
+path = "/1k"
+clients = 2
+requests = 100
+tls = { resume = true }
+nginx_conf = { server = "ssl_session_cache off; ssl_session_tickets off;" }
+"#;
+
+/// Otherwise the time of new handshakes would be taken for that of resumed ones.
+#[test]
+fn sessions_are_resumed_before_that_is_timed() {
+    let all = Contender::built_in().unwrap();
+    let contender = all.iter().find(|contender| contender.name == "nginx").unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = folder.path().join("resumed.toml");
+    fs::write(&experiment, RESUMED).unwrap();
+    let mut check = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    check.args(["check", "resumed", "--experiment"]).arg(&experiment);
+    let output = check.arg("--out").arg(folder.path()).current_dir(root).output().unwrap();
+    let blocks = block::read(&folder.path().join("check").join(block::FILE)).unwrap();
+    if blocks.iter().any(|block| block.version.is_empty()) {
+        println!("left out: {} is not installed", contender.title);
+        assert!(std::env::var_os("CI").is_none(), "{blocks:?}");
+        return;
+    }
+    let failures: Vec<(&str, &str)> = blocks
+        .iter()
+        .map(|block| (block.cell.load.as_str(), block.failure.as_deref().unwrap_or_default()))
+        .collect();
+    let why = "it is not compared, because it does not resume TLS sessions: 0 of 4 connections resumed the session of the \
+               one before";
+    assert_eq!(failures, [("off", why); 2], "nginx and its twin: {}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// What all contenders of the test share.

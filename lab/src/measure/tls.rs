@@ -1,9 +1,10 @@
 //! TLS towards contenders, whose certificate is the lab's own and is therefore not checked.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -13,6 +14,24 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 pub(crate) fn client(stream: TcpStream) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let connection = ClientConnection::new(Arc::new(configuration()?), ServerName::try_from("localhost")?)?;
     Ok(StreamOwned::new(connection, stream))
+}
+
+/// How long a read of such a connection may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// A connection whose handshake is complete. Connections with the same configuration resume each other's sessions.
+pub(crate) fn handshake(
+    address: SocketAddr,
+    configuration: &Arc<ClientConfig>,
+    name: &'static str,
+) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+    let mut session = ClientConnection::new(Arc::clone(configuration), ServerName::try_from(name)?)?;
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    while session.is_handshaking() {
+        session.complete_io(&mut stream).context("handshake")?;
+    }
+    Ok(StreamOwned::new(session, stream))
 }
 
 /// Has the library seed its random numbers: those of the process, from the jitter of the clock, which takes some 40 ms,

@@ -1,17 +1,20 @@
 //! Correct before fast: a contender whose answer differs, or that writes a log where the others do not, is not compared.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
+use rustls::HandshakeKind;
 
 use super::fetch::{self, Answer, Connection};
 use crate::measure::contender::Running;
+use crate::measure::tls;
 use crate::model::experiment::Load;
 use crate::model::order;
 
@@ -128,6 +131,37 @@ pub(super) fn calls(running: &Running, load: &Load) -> Result<()> {
         let is_it = |line: &str| line.contains("recv (stream_id=") && line.ends_with(field);
         ensure!(text.lines().any(is_it), "a call is answered without {field}");
     }
+    Ok(())
+}
+
+/// So many connections have to resume the session of the one before.
+const RESUMPTIONS: usize = 4;
+
+/// Sees that a contender resumes TLS sessions, if the load does so: otherwise the time of new handshakes would be taken for that
+/// of resumed ones.
+pub(super) fn resumes(running: &Running, load: &Load) -> Result<()> {
+    if !load.tls.is_some_and(|tls| tls.resume) {
+        return Ok(());
+    }
+    let configuration = Arc::new(tls::configuration()?);
+    let path = &load.first_path(&running.found().contender.name);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let mut resumed = 0;
+    for number in 0..=RESUMPTIONS {
+        let mut stream = tls::handshake(running.address, &configuration, "localhost")?;
+        let is_resumed = stream.conn.handshake_kind() == Some(HandshakeKind::Resumed);
+        resumed += usize::from(number > 0 && is_resumed);
+        // Tickets come with the response.
+        stream.write_all(request.as_bytes())?;
+        let _some_close_without_notice = stream.read_to_end(&mut Vec::new());
+        // Some servers forget the session of a connection that ends without it.
+        stream.conn.send_close_notify();
+        let _may_be_closed = stream.flush();
+    }
+    ensure!(
+        resumed == RESUMPTIONS,
+        "{resumed} of {RESUMPTIONS} connections resumed the session of the one before"
+    );
     Ok(())
 }
 

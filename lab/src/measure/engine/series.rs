@@ -377,6 +377,8 @@ impl Series<'_, '_> {
         let expected = expected.get_mut(path).context("nothing to compare with")?;
         let answer =
             expected.check(&running, load).context("it is not compared, because it answers differently")?;
+        check::resumes(&running, load)
+            .context("it is not compared, because it does not resume TLS sessions")?;
         check::calls(&running, load).context("it is not compared, because calls fail")?;
         check::logs(&running, load).context("it is not compared, because its log is not as the others'")?;
         (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });

@@ -1,13 +1,12 @@
 //! Probes that look at the handshake of TLS itself.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+use rustls::HandshakeKind;
 
 use super::Verdict::{No, NotOffered, Yes};
 use super::certificate::{self, NAME};
@@ -58,7 +57,7 @@ pub(super) fn resumption(sheet: &Sheet, log: &Transcript) -> Found {
     let configuration = Arc::new(tls::configuration()?);
     let mut kinds = Vec::new();
     for _ in 0..2 {
-        let mut stream = handshake(running.address, &configuration, "localhost")?;
+        let mut stream = tls::handshake(running.address, &configuration, "localhost")?;
         kinds.push(stream.conn.handshake_kind());
         // What resumes a session comes after the handshake.
         stream.write_all(b"GET /index.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
@@ -78,20 +77,6 @@ pub(super) fn resumption(sheet: &Sheet, log: &Transcript) -> Found {
 /// What is said of the certificate with a handshake.
 fn stapled(address: SocketAddr) -> Result<Vec<u8>> {
     let (configuration, heard) = tls::listening()?;
-    handshake(address, &Arc::new(configuration), NAME)?;
+    tls::handshake(address, &Arc::new(configuration), NAME)?;
     Ok(heard.stapled())
-}
-
-fn handshake(
-    address: SocketAddr,
-    configuration: &Arc<ClientConfig>,
-    name: &'static str,
-) -> Result<StreamOwned<ClientConnection, TcpStream>> {
-    let mut session = ClientConnection::new(Arc::clone(configuration), ServerName::try_from(name)?)?;
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    while session.is_handshaking() {
-        session.complete_io(&mut stream).context("handshake")?;
-    }
-    Ok(StreamOwned::new(session, stream))
 }
