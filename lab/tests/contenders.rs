@@ -161,7 +161,12 @@ fn sessions_are_resumed_before_that_is_timed() {
         .collect();
     let why = "it is not compared, because it does not resume TLS sessions: 0 of 4 connections resumed the session of the \
                one before";
-    assert_eq!(failures, [("off", why); 2], "nginx and its twin: {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        failures,
+        [("off", why); 2],
+        "nginx and its twin: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 /// What all contenders of the test share.

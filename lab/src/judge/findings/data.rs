@@ -14,6 +14,9 @@ use super::short;
 /// How many letters of a failure stand in a sentence.
 const REASON_MAX: usize = 160;
 
+/// Why there are no figures, if a run would give some.
+pub(super) const NOT_MEASURED: &str = "was not measured under";
+
 /// A value for each turn.
 pub(super) type Turns = BTreeMap<u32, f64>;
 
@@ -326,9 +329,9 @@ impl<'a> Data<'a> {
         }
         match self.load(load).and_then(|load| load.quick.as_ref()) {
             Some(quick) if quick.skip && self.of_load(load).next().is_none() => {
-                format!("“{}” is left out of a quick run", self.title(load))
+                format!("{contender} {NOT_MEASURED} “{}”, which is left out of a quick run", self.title(load))
             }
-            _ => format!("{contender} was not measured under “{}”", self.title(load)),
+            _ => format!("{contender} {NOT_MEASURED} “{}”", self.title(load)),
         }
     }
 

@@ -31,7 +31,7 @@ pub use parts::{Comparability, Direction, Parts, Position, Size};
 pub use ratio::{Ratio, Test};
 
 use condition::Tested;
-use data::{Data, Row};
+use data::{Data, NOT_MEASURED, Row};
 
 /// How every claim is judged, in words. A run states it before it begins.
 pub const PROCEDURE: &str = "\
@@ -128,6 +128,23 @@ pub enum Remedy {
 pub fn answer(experiment: &Experiment, blocks: &[Block], machine: &Machine) -> Vec<Answer> {
     let others = Experiment::built_in().unwrap_or_default();
     answer_from(&Data::measured(experiment, &others, blocks, machine), &answer_published(experiment))
+}
+
+/// The findings that no run on this machine can test, each with the reason: what was published is something else, more cores are
+/// needed, or the load cannot be measured yet.
+pub fn untestable(experiment: &Experiment, machine: &Machine) -> Vec<(String, String)> {
+    let others = Experiment::built_in().unwrap_or_default();
+    let data = Data::measured(experiment, &others, &[], machine);
+    let source = experiment.source.as_ref().and_then(|source| source.not_comparable.as_ref());
+    let reason = |finding: &Finding| -> Option<String> {
+        let tested = || finding.holds_when.iter().map(|condition| condition::test(&data, condition));
+        let open = tested().find_map(|tested| match tested {
+            Tested::Open(reason) if !reason.contains(NOT_MEASURED) && !finding.partly => Some(reason),
+            _ => None,
+        });
+        finding.not_comparable.as_ref().or(source).cloned().or(open)
+    };
+    experiment.findings.iter().filter_map(|finding| Some((finding.id.clone(), reason(finding)?))).collect()
 }
 
 /// Answers all findings of an experiment by its own published figures.

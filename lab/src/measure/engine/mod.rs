@@ -117,7 +117,7 @@ pub const NIGHT_MINUTES: f64 = 600.0;
 const RESERVE: u64 = 1000;
 
 /// Repetitions of a quick run.
-const TURNS_QUICK: u32 = 2;
+pub const TURNS_QUICK: u32 = 2;
 
 /// How often the contenders of a load are started in a run that allows verdicts, from so many turns on.
 const STARTS: u32 = 5;

@@ -11,11 +11,12 @@ use clap::Args;
 use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
-use crate::judge::findings::PROCEDURE;
+use crate::judge::findings::{self, PROCEDURE};
 use crate::judge::statistics::FEWEST;
-use crate::measure::engine::{self, Event, NIGHT_MINUTES, Results, Settings};
+use crate::measure::engine::{self, Event, NIGHT_MINUTES, Results, Settings, TURNS_QUICK};
 use crate::model::block::{self, Block};
-use crate::model::experiment::Experiment;
+use crate::model::experiment::{Experiment, TURNS};
+use crate::model::machine::Machine;
 
 /// The arguments of `run`.
 #[derive(Clone, Debug, Args)]
@@ -166,6 +167,9 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         progress.tell(&event);
         // The estimate is the last event before the first block.
         let is_estimate = matches!(event, Event::Estimate(_));
+        if is_estimate && !is_check {
+            limits(&settings, &experiments).iter().for_each(|limit| say!("{limit}"));
+        }
         if is_estimate && !is_check && !arguments.estimate {
             unwritten = state_procedure(&settings.out, &experiments);
         }
@@ -190,8 +194,43 @@ fn state_procedure(out: &Path, experiments: &[Experiment]) -> Result<()> {
         |experiment: &Experiment| format!("  {}: {} conditions\n", experiment.id, conditions(experiment));
     let families: String = experiments.iter().map(family).collect();
     let path = out.join(PROCEDURE_FILE);
-    fs::write(&path, format!("{PROCEDURE}- Families of this run:\n{families}"))
-        .with_context(|| path.display().to_string())
+    let untestable = untestable(experiments, &Machine::this());
+    let untestable: String =
+        untestable.iter().map(|(finding, reason)| format!("  {finding}: {reason}\n")).collect();
+    let untestable = if untestable.is_empty() { "  none\n" } else { &untestable };
+    let text = format!(
+        "{PROCEDURE}- Families of this run:\n{families}- Findings that cannot be tested on this machine:\n{untestable}"
+    );
+    fs::write(&path, text).with_context(|| path.display().to_string())
+}
+
+/// What the run cannot decide, in sentences: for want of turns, or on this machine.
+fn limits(settings: &Settings<'_>, experiments: &[Experiment]) -> Vec<String> {
+    let turns = settings.turns.unwrap_or(if settings.quick { TURNS_QUICK } else { TURNS });
+    let of_turns = match turns {
+        few if few < FEWEST => Some(format!(
+            "{few} turns give no verdict about a ratio: a verdict needs {FEWEST} turns, and a claim {TURNS} (--turns)"
+        )),
+        few if few < TURNS => {
+            Some(format!("{few} turns give indicative verdicts: a claim needs {TURNS} turns (--turns)"))
+        }
+        _ => None,
+    };
+    let all: usize = experiments.iter().map(|experiment| experiment.findings.len()).sum();
+    let untestable = untestable(experiments, &Machine::this()).len();
+    let of_machine = (untestable > 0).then(|| {
+        format!("{untestable} of {all} findings cannot be tested on this machine: {PROCEDURE_FILE} says of each why")
+    });
+    of_turns.into_iter().chain(of_machine).collect()
+}
+
+/// The findings that cannot be tested on a machine, with the reasons.
+fn untestable(experiments: &[Experiment], machine: &Machine) -> Vec<(String, String)> {
+    let of_one = |experiment: &Experiment| {
+        let all = findings::untestable(experiment, machine).into_iter();
+        all.map(|(finding, reason)| (format!("{} {finding}", experiment.id), reason)).collect::<Vec<_>>()
+    };
+    experiments.iter().flat_map(of_one).collect()
 }
 
 /// Deletes what an earlier check wrote.
@@ -201,4 +240,50 @@ fn forget(out: &Path) -> Result<()> {
         fs::remove_file(&path).with_context(|| path.display().to_string())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// On two cores the loads with four and eight cores are known not to run; what only was not measured yet is no reason.
+    #[test]
+    fn what_cannot_be_tested_is_said_before_the_run() {
+        let all = Experiment::built_in().unwrap();
+        let machine = |cores| Machine { cores, ..Machine::default() };
+        let small = untestable(&all, &machine(2));
+        let reason = |finding: &str| {
+            small.iter().find(|(other, _)| other == finding).map(|(_, reason)| reason.as_str())
+        };
+        assert_eq!(reason("static-cores F4"), Some("4 or 8 cores are needed, and this machine has 2"));
+        assert!(reason("windows-hey F1").is_some_and(|reason| reason.contains("Windows")), "{small:?}");
+        assert_eq!(reason("modern-vps F1"), None, "{small:?}");
+        assert!(small.iter().all(|(_, reason)| !reason.contains("not measured")), "{small:?}");
+        let large = untestable(&all, &machine(64));
+        assert!(
+            large.len() < small.len() && large.iter().all(|(finding, _)| finding != "static-cores F4"),
+            "{large:?}"
+        );
+    }
+
+    #[test]
+    fn too_few_turns_are_said_before_the_run() {
+        let interrupted = AtomicBool::new(false);
+        let settings = |turns, quick| Settings {
+            out: PathBuf::new(),
+            quick,
+            minutes: None,
+            turns,
+            resume: false,
+            known: &[],
+            only: Vec::new(),
+            interrupted: &interrupted,
+        };
+        let said = |turns, quick| limits(&settings(turns, quick), &[]).join(" ");
+        assert!(said(None, true).starts_with("2 turns give no verdict"));
+        assert!(said(Some(6), true).starts_with("6 turns give indicative verdicts"));
+        assert_eq!([said(None, false), said(Some(20), true)], ["", ""]);
+    }
 }
