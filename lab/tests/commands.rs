@@ -304,7 +304,8 @@ fn an_estimate_measures_nothing() {
     let said = String::from_utf8_lossy(&estimate.stdout);
     assert!(estimate.status.success(), "{said}{}", error(&estimate));
     assert!(said.starts_with("This takes about ") && said.contains(" minutes: short "), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(said.contains("\n4 turns give no verdict about a ratio: "), "{said}");
     let night = bench.lab(&["run", "--published", "--night", "--estimate"]);
     let said = String::from_utf8_lossy(&night.stdout);
     assert!(night.status.success() && said.starts_with("This takes about "), "{said}{}", error(&night));
