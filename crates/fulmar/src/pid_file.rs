@@ -221,7 +221,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pid");
         let shown = path.display().to_string();
-        let missing = format!("open() \"{shown}\" failed (2: No such file or directory); no server runs with this configuration");
+        let missing = format!(
+            "open() \"{shown}\" failed (2: No such file or directory); no server runs with this configuration"
+        );
         assert_eq!(read(&path), Err(missing));
         for text in ["", "x", "-1", "0"] {
             fs::write(&path, format!("{text}\n")).unwrap();

@@ -12,7 +12,7 @@ use crate::scopes::Scopes;
 use crate::server::Server;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, STREAM};
 use conf::value::NameError;
-use conf::{Diagnostic, Span};
+use conf::{Diagnostic, Sources, Span};
 use contract::{
     Config, Kept, LocationKind, LocationName, Module, PatternSets, Peer, Phase, Regex, SERVER_NAME, Scope,
     ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
@@ -132,13 +132,14 @@ impl Site {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
         let has_servers = has_servers(&loaded.config);
         let (notes, variables) = (&mut loaded.loading.notes, std::mem::take(&mut loaded.loading.variables));
-        // Without a server no request meets the variable. nginx looks up those of `proxy_set_header` for servers only.
+        // nginx looks up the variables of `proxy_set_header` and its siblings for servers only.
+        let sources = &loaded.sources;
         let variables = variables.finish(&known, &mut |unknown| match has_servers {
-            true => Err(unknown),
-            false => {
+            false if is_in_gateways_list(&unknown, sources) => {
                 notes.push(Diagnostic { level: conf::Level::Warn, ..unknown });
                 Ok(())
             }
+            _ => Err(unknown),
         })?;
         let stream_variables =
             std::mem::take(&mut loaded.loading.other_variables).finish(&known, &mut Err)?;
@@ -202,6 +203,15 @@ impl Site {
 }
 
 /// Whether `http` has any server.
+/// Whether a message is about a directive such as `proxy_set_header` or `fastcgi_param`.
+fn is_in_gateways_list(message: &Diagnostic, sources: &Sources) -> bool {
+    let Some(span) = message.span else { return false };
+    let before = sources.text(span.file).get(..span.start as usize).unwrap_or_default();
+    let directive = before.rsplit(|byte| b";{}".contains(byte)).next().unwrap_or_default();
+    let name = directive.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()).unwrap_or_default();
+    name.ends_with(b"_set_header") || name.ends_with(b"_param")
+}
+
 fn has_servers(config: &Config) -> bool {
     let main = config.view(Config::MAIN);
     main.get(&HTTP).is_some_and(|http| !main.at(*http).here(&SERVER).is_empty())
