@@ -374,7 +374,9 @@ fn programs_share_a_core_and_requests_come_at_a_rate() {
     assert!(of_load("kept").iter().all(|block| block.contains("\"backend_cores\":\"\"")));
     let audit = bench.lab(&["audit", "short"]);
     let remarks = String::from_utf8_lossy(&audit.stdout);
-    assert!(audit.status.success() && !remarks.contains("shared"), "{remarks}");
+    // On a busy machine the load tool may be at its limit. That is no remark about the shared core.
+    let is_about_the_core = |line: &str| line.contains("shared") && !line.contains("load tool used all");
+    assert!(audit.status.success() && !remarks.lines().any(is_about_the_core), "{remarks}");
 }
 
 #[test]
