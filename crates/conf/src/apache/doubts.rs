@@ -90,8 +90,9 @@ fn names_never_set(nodes: &[Node], set: &SetNames, found: &mut Vec<Doubt>) {
 fn used<'w>(node: &Node, word: &'w Word) -> Option<&'w str> {
     let text = word.as_str()?;
     let name = match lower(node).as_str() {
-        "header" | "requestheader" => text.strip_prefix("env="),
-        "allow" | "deny" => text.strip_prefix("env="),
+        // `Header` is about the response, when a program has got its variables.
+        "header" => text.strip_prefix("env=").filter(|name| !is_of_programs(name)),
+        "requestheader" | "allow" | "deny" => text.strip_prefix("env="),
         "require" => {
             let is_env = node.args.iter().take(2).any(|word| word.text.eq_ignore_ascii_case(b"env"));
             let is_keyword = ["env", "not"].iter().any(|keyword| text.eq_ignore_ascii_case(keyword));
@@ -100,6 +101,12 @@ fn used<'w>(node: &Node, word: &'w Word) -> Option<&'w str> {
         _ => None,
     };
     name.filter(|name| !name.starts_with('!'))
+}
+
+/// Whether a program gets a variable of this name from the request, besides those that the server sets.
+fn is_of_programs(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("http_") || ["query_string", "document_root"].contains(&name.as_str())
 }
 
 /// The first rule of a file, if it has no conditions.
@@ -204,6 +211,8 @@ mod tests {
             }
         }
         assert_eq!(count("Header set X y env=!A\nHeader set X y env=HTTPS\nRequire all granted"), 0);
+        assert_eq!(count("Header set X y env=HTTP_ORIGIN\nHeader set X y env=QUERY_STRING"), 0);
+        assert_eq!(count("RequestHeader set X y env=HTTP_ORIGIN\nRequire env HTTP_ORIGIN"), 2);
     }
 
     #[test]
