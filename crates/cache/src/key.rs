@@ -26,8 +26,9 @@ impl Key {
     }
 
     /// The key of the variant that a request with these fields gets, if the response names fields in `Vary`. The three
-    /// fields of content negotiation count without regard to spaces, and `Accept-Encoding` also without regard to order. `family` is the number that the response with this key and its
-    /// variants share ([`Head`](crate::Head)): one with another number has other variants.
+    /// fields of content negotiation count without regard to spaces, and `Accept-Encoding` also without regard to
+    /// order. `family` is the number that the response with this key and its variants share ([`Head`](crate::Head)): one
+    /// with another number has other variants.
     pub fn variant(&self, family: u64, vary: &[u8], request: &Fields) -> Key {
         let mut digest = Md5::new();
         digest.update(self.0);
@@ -37,7 +38,7 @@ impl Key {
             digest.update(&name);
             digest.update(b":");
             if *name == *b"accept-encoding" {
-                codings(request).iter().for_each(|coding| digest.update(coding));
+                digest_codings(request, &mut digest);
                 digest.update(b"\r\n");
                 continue;
             }
@@ -83,24 +84,28 @@ impl Key {
     }
 }
 
-/// The codings that a request accepts, each with a comma, in one order. Spaces, capitals, the order and a weight of 1 mean nothing
-/// (RFC 9110, section 12.5.3).
-fn codings(request: &Fields) -> Vec<Vec<u8>> {
-    let lists = request.iter().filter(|field| field.name.eq_ignore_ascii_case(b"accept-encoding"));
-    let parts = lists.flat_map(|field| field.value.split(|&byte| byte == b','));
-    let plain = |part: &[u8]| {
-        let mut coding = part.to_ascii_lowercase();
-        coding.retain(|byte| !matches!(byte, b' ' | b'\t'));
-        let weight =
-            [&b";q=1"[..], b";q=1.0", b";q=1.00", b";q=1.000"].into_iter().find(|end| coding.ends_with(end));
-        coding.truncate(coding.len() - weight.map_or(0, <[u8]>::len));
-        coding
-    };
-    let mut codings: Vec<_> = parts.map(plain).filter(|coding| !coding.is_empty()).collect();
+/// Adds the codings that a request accepts to a digest, in one order. Spaces, capitals, the order and a weight of 1 mean
+/// nothing (RFC 9110, section 12.5.3).
+fn digest_codings(request: &Fields, digest: &mut Md5) {
+    let mut list = Vec::new();
+    for field in request.iter().filter(|field| field.name.eq_ignore_ascii_case(b"accept-encoding")) {
+        let meant = field.value.iter().filter(|byte| !matches!(byte, b' ' | b'\t'));
+        list.extend(meant.map(u8::to_ascii_lowercase));
+        list.push(b',');
+    }
+    let mut codings: Vec<&[u8]> = list.split(|&byte| byte == b',').map(without_weight_of_one).collect();
+    codings.retain(|coding| !coding.is_empty());
     codings.sort_unstable();
     codings.dedup();
-    codings.iter_mut().for_each(|coding| coding.push(b','));
-    codings
+    for coding in codings {
+        digest.update(coding);
+        digest.update(b",");
+    }
+}
+
+fn without_weight_of_one(coding: &[u8]) -> &[u8] {
+    let weights = [&b";q=1"[..], b";q=1.0", b";q=1.00", b";q=1.000"];
+    weights.iter().find_map(|weight| coding.strip_suffix(*weight)).unwrap_or(coding)
 }
 
 /// The words of a list between commas and spaces.

@@ -188,7 +188,9 @@ fn purge(about: &About, all: bool, soft: bool) -> ExitCode {
         Ok(())
     });
     let Some(status) = status else { return ExitCode::FAILURE };
-    if let Some(key) = first_key(&about.directory).filter(|_| count == 0) {
+    if count == 0
+        && let Some(key) = first_key(&about.directory)
+    {
         say(&format!("no response is selected; the key of another one is \"{}\"", key.escape_ascii()));
     }
     out(format!("{count} {}\n", if count == 1 { "response" } else { "responses" }).as_bytes());
