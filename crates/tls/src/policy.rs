@@ -419,9 +419,7 @@ struct Resolver {
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: Offer<'_>) -> Option<Arc<CertifiedKey>> {
-        let is_allowed =
-            |scheme: &SignatureScheme| self.signatures.is_empty() || self.signatures.contains(scheme);
-        let schemes: Vec<_> = hello.signature_schemes().iter().copied().filter(is_allowed).collect();
+        let schemes = signatures::common(hello.signature_schemes(), &self.signatures);
         // Elliptic curves are cheaper for both sides.
         let is_costly = |pair: &&Pair| pair.algorithm() == rustls::SignatureAlgorithm::RSA;
         let usable = self.pairs.iter().filter(|pair| pair.signs(&schemes));

@@ -3,26 +3,27 @@
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The names of OpenSSL, in lower case, and the algorithms that they stand for in TLS 1.3 and 1.2.
-const NAMES: [(&str, &[SignatureScheme]); 16] = [
-    ("ecdsa_secp256r1_sha256", &[SignatureScheme::ECDSA_NISTP256_SHA256]),
-    ("ecdsa+sha256", &[SignatureScheme::ECDSA_NISTP256_SHA256]),
-    ("ecdsa_secp384r1_sha384", &[SignatureScheme::ECDSA_NISTP384_SHA384]),
-    ("ecdsa+sha384", &[SignatureScheme::ECDSA_NISTP384_SHA384]),
-    ("ecdsa_secp521r1_sha512", &[SignatureScheme::ECDSA_NISTP521_SHA512]),
-    ("ecdsa+sha512", &[SignatureScheme::ECDSA_NISTP521_SHA512]),
-    ("ed25519", &[SignatureScheme::ED25519]),
-    ("rsa_pss_rsae_sha256", &[SignatureScheme::RSA_PSS_SHA256]),
-    ("rsa-pss+sha256", &[SignatureScheme::RSA_PSS_SHA256]),
-    ("rsa_pss_rsae_sha384", &[SignatureScheme::RSA_PSS_SHA384]),
-    ("rsa-pss+sha384", &[SignatureScheme::RSA_PSS_SHA384]),
-    ("rsa_pss_rsae_sha512", &[SignatureScheme::RSA_PSS_SHA512]),
-    ("rsa-pss+sha512", &[SignatureScheme::RSA_PSS_SHA512]),
-    ("rsa+sha256", &[SignatureScheme::RSA_PKCS1_SHA256]),
-    ("rsa+sha384", &[SignatureScheme::RSA_PKCS1_SHA384]),
-    ("rsa+sha512", &[SignatureScheme::RSA_PKCS1_SHA512]),
+/// The names of OpenSSL, in lower case, and the algorithm that each stands for.
+const NAMES: [(&str, SignatureScheme); 16] = [
+    ("ecdsa_secp256r1_sha256", SignatureScheme::ECDSA_NISTP256_SHA256),
+    ("ecdsa+sha256", SignatureScheme::ECDSA_NISTP256_SHA256),
+    ("ecdsa_secp384r1_sha384", SignatureScheme::ECDSA_NISTP384_SHA384),
+    ("ecdsa+sha384", SignatureScheme::ECDSA_NISTP384_SHA384),
+    ("ecdsa_secp521r1_sha512", SignatureScheme::ECDSA_NISTP521_SHA512),
+    ("ecdsa+sha512", SignatureScheme::ECDSA_NISTP521_SHA512),
+    ("ed25519", SignatureScheme::ED25519),
+    ("rsa_pss_rsae_sha256", SignatureScheme::RSA_PSS_SHA256),
+    ("rsa-pss+sha256", SignatureScheme::RSA_PSS_SHA256),
+    ("rsa_pss_rsae_sha384", SignatureScheme::RSA_PSS_SHA384),
+    ("rsa-pss+sha384", SignatureScheme::RSA_PSS_SHA384),
+    ("rsa_pss_rsae_sha512", SignatureScheme::RSA_PSS_SHA512),
+    ("rsa-pss+sha512", SignatureScheme::RSA_PSS_SHA512),
+    ("rsa+sha256", SignatureScheme::RSA_PKCS1_SHA256),
+    ("rsa+sha384", SignatureScheme::RSA_PKCS1_SHA384),
+    ("rsa+sha512", SignatureScheme::RSA_PKCS1_SHA512),
 ];
 
 /// Names of algorithms that no key here uses. A list may have them.
@@ -52,7 +53,7 @@ pub(crate) fn schemes(list: &str) -> Option<Vec<SignatureScheme>> {
         // OpenSSL 3 has these names of TLS for RSA, too.
         let lower = lower.replace("rsa_pkcs1_", "rsa+");
         match NAMES.iter().find(|(known, _)| *known == lower) {
-            Some((_, schemes)) => chosen.extend_from_slice(schemes),
+            Some((_, scheme)) => chosen.push(*scheme),
             None if may_be_unknown || UNUSED.contains(&&*lower) => {}
             None => return None,
         }
@@ -69,8 +70,7 @@ struct LimitedKey {
 
 impl SigningKey for LimitedKey {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
-        let both: Vec<_> = offered.iter().copied().filter(|scheme| self.allowed.contains(scheme)).collect();
-        self.key.choose_scheme(&both)
+        self.key.choose_scheme(&common(offered, &self.allowed))
     }
 
     fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
@@ -79,6 +79,17 @@ impl SigningKey for LimitedKey {
 
     fn algorithm(&self) -> SignatureAlgorithm {
         self.key.algorithm()
+    }
+}
+
+/// Those of the offered algorithms that are allowed; all if none are named.
+pub(crate) fn common<'s>(
+    offered: &'s [SignatureScheme],
+    allowed: &[SignatureScheme],
+) -> Cow<'s, [SignatureScheme]> {
+    match allowed {
+        [] => Cow::Borrowed(offered),
+        _ => offered.iter().copied().filter(|scheme| allowed.contains(scheme)).collect(),
     }
 }
 
