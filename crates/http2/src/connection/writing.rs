@@ -103,18 +103,16 @@ impl Connection {
         stream.send_window -= sent;
         stream.is_local_open = !ends;
         self.send_window -= sent;
-        let mut parts = bytes[..count].chunks(frame.clamp(1, self.peer.frame_size)).peekable();
         let flags_at_end = if ends && !stream.defers_end { flag::END_STREAM } else { 0 };
-        while parts.peek().is_some() || (count == 0 && flags_at_end != 0) {
-            let part = parts.next().unwrap_or_default();
-            let is_last = parts.peek().is_none();
-            let flags = if is_last { flags_at_end } else { 0 };
+        // Without content only the end of the stream needs a frame.
+        let only_end = (count == 0 && flags_at_end != 0).then_some(&[][..]);
+        let parts = bytes[..count].chunks(frame.clamp(1, self.peer.frame_size));
+        let mut parts = parts.chain(only_end).peekable();
+        while let Some(part) = parts.next() {
+            let flags = if parts.peek().is_none() { flags_at_end } else { 0 };
             FrameHead { length: part.len(), kind: kind::DATA, flags, stream: id }.write(out);
             out.extend_from_slice(part);
             self.budget.earn_by_sending(part.len());
-            if is_last {
-                break;
-            }
         }
         if ends {
             self.budget.earn(EARNED_BY_ANSWER);

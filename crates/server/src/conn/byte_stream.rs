@@ -1,5 +1,6 @@
 //! The bytes of a connection that is one stream: what arrived and was not used yet, and what was not sent yet.
 
+use contract::Exchange;
 use contract::policy::LingeringPolicy;
 use engine::Pace;
 use http::Status;
@@ -60,6 +61,19 @@ impl ByteStream {
             true => self.transport.poll_read(cx, room),
             false => Poll::Ready(Ok(self.input.take(room))),
         }
+    }
+
+    /// Writes a part of bytes as they are, and counts it.
+    #[inline]
+    pub(super) fn poll_write_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(self.transport.poll_write(cx, bytes))?;
+        exchange.wire.bytes += count as u64;
+        Poll::Ready(Ok(count))
     }
 
     /// Reads once, as long as the client may still take for it.

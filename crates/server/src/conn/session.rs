@@ -162,9 +162,7 @@ impl End for Raw<'_> {
         if self.has_unsent() {
             return Poll::Pending;
         }
-        let count = ready!(self.bytes.transport.poll_write(cx, bytes))?;
-        exchange.wire.bytes += count as u64;
-        Poll::Ready(Ok(count))
+        self.bytes.poll_write_raw(cx, exchange, bytes)
     }
 
     fn finish(&mut self, _: &mut Flow) {}
