@@ -1,5 +1,7 @@
 //! Figures and dates as they stand in a sentence.
 
+use strsim::levenshtein;
+
 use crate::model::figure::Figure;
 
 /// A number with the digits that matter, its thousands apart.
@@ -45,29 +47,13 @@ pub fn scaled(figure: Figure, value: f64) -> String {
 /// That nothing has this name, which name may have been meant, and which ones there are.
 pub fn unknown<S: AsRef<str>>(what: &str, name: &str, known: &[S]) -> String {
     let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-    let nearest = names.iter().map(|other| (distance(name, other), *other)).min();
+    let nearest = names.iter().map(|other| (levenshtein(name, other), *other)).min();
     // Two letters that changed places count as two mistakes.
     let is_near = |wrong: usize, letters: usize| wrong <= 2.max(letters / 3) && 2 * wrong <= letters;
     let meant = nearest.filter(|(wrong, other)| is_near(*wrong, name.len().max(other.len())));
     let meant = meant.map_or(String::new(), |(_, other)| format!("; did you mean {other}?"));
     let there_are = if meant.is_empty() { "; there are" } else { " There are" };
     format!("no {what} is called {name}{meant}{there_are} {}", names.join(", "))
-}
-
-/// How many letters have to be put in, left out or replaced to make one word of another (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, letter) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = line + 1;
-        for (column, with) in other.iter().enumerate() {
-            let replaced = corner + usize::from(letter != *with);
-            corner = row[column + 1];
-            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 /// `1 client`, `1,000 clients`.
@@ -114,7 +100,8 @@ mod tests {
         );
         let far = unknown("contender", "colour", &known);
         assert_eq!(far, "no contender is called colour; there are nginx, apache-event, apache-prefork");
-        assert_eq!([distance("", "ab"), distance("abc", "abc"), distance("apache", "apaches")], [2, 0, 1]);
+        let counts = [levenshtein("", "ab"), levenshtein("abc", "abc"), levenshtein("apache", "apaches")];
+        assert_eq!(counts, [2, 0, 1]);
     }
 
     #[test]
