@@ -31,6 +31,7 @@ const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
 /// What to do where the default directory for temporary files cannot be used.
 const NO_TEMPORARY_FILES: &str = "long bodies would be cut: name other directories with \"client_body_temp_path\" and \
      \"proxy_temp_path\", or set TMPDIR";
+
 /// What to do where the default access log cannot be opened.
 const NO_ACCESS_LOG: &str = "this is the default place: name another one with \"access_log FILE;\" in \"http {}\", or \
      write \"access_log off;\"";

@@ -40,9 +40,7 @@ impl BindError {
             BindError::StillInUse => true,
         }
     }
-}
 
-impl BindError {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         let BindError::Call { endpoint, source, .. } = self else { return None };

@@ -202,7 +202,6 @@ impl Site {
     }
 }
 
-/// Whether `http` has any server.
 /// Whether a message is about a directive such as `proxy_set_header` or `fastcgi_param`.
 fn is_in_gateways_list(message: &Diagnostic, sources: &Sources) -> bool {
     let Some(span) = message.span else { return false };
@@ -212,6 +211,7 @@ fn is_in_gateways_list(message: &Diagnostic, sources: &Sources) -> bool {
     name.ends_with(b"_set_header") || name.ends_with(b"_param")
 }
 
+/// Whether `http` has any server.
 fn has_servers(config: &Config) -> bool {
     let main = config.view(Config::MAIN);
     main.get(&HTTP).is_some_and(|http| !main.at(*http).here(&SERVER).is_empty())

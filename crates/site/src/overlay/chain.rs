@@ -301,10 +301,10 @@ impl Loader<'_> {
     fn doubts(&mut self, path: &Path, nodes: &[Node]) -> Vec<Diagnostic> {
         let Some(set) = &mut self.set else { return Vec::new() };
         set.add(nodes);
-        let has_settings =
-            |folder: &String| path.with_file_name(folder).join(path.file_name()?).exists().then_some(());
+        let name = path.file_name().unwrap_or_default();
+        let has_settings = |folder: &String| path.with_file_name(folder).join(name).exists();
         let mut doubts = conf::apache::doubts(nodes, set);
-        doubts.retain(|doubt| doubt.unless_settings_in.as_ref().and_then(has_settings).is_none());
+        doubts.retain(|doubt| !doubt.unless_settings_in.as_ref().is_some_and(has_settings));
         doubts.into_iter().map(|doubt| doubt.warning).collect()
     }
 

@@ -152,19 +152,14 @@ impl Survey {
         self.bytes += length;
         let loaded = chain::check(base, &mut files, &mut self.set);
         let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
-        self.problems.extend(notes.into_iter().map(|text| Problem {
-            path: path.clone(),
-            text,
-            status: None,
-            is_root: directory == top,
-        }));
+        let is_root = directory == top;
+        let problem = |text, status| Problem { path: path.clone(), text, status, is_root };
+        self.problems.extend(notes.into_iter().map(|text| problem(text, None)));
         let compiled = loaded.and_then(|chain| {
             let none = vec![false; chain.selection_count()];
             let (.., notes) = chain.compile(base, root.location.as_ref(), &none)?;
             Ok((conf::apache::purposes(chain.counts.iter().copied()), notes))
         });
-        let is_root = directory == top;
-        let problem = |text, status| Problem { path: path.clone(), text, status, is_root };
         match compiled {
             Ok((does, notes)) => {
                 self.problems.extend(notes.into_iter().map(|text| problem(text, None)));

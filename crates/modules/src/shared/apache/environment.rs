@@ -2,6 +2,7 @@
 
 use super::bounded::{BYTES_MAX, Failure};
 use super::reserved::is_reserved;
+use super::variables;
 use conf::Diagnostic;
 use conf::tree::printable;
 use contract::{Args, Exchange, Loading, Scope};
@@ -73,9 +74,9 @@ pub(crate) fn has_ended(exchange: &Exchange) -> bool {
 pub(crate) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
     let environment = exchange.attached::<Environment>();
     let found = environment.and_then(|environment| {
-        let variables = environment.variables.borrow();
-        let set = variables.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value.clone());
-        let of_program = || super::variables::of_programs(exchange, name).map(Vec::into_boxed_slice);
+        let all = environment.variables.borrow();
+        let set = all.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value.clone());
+        let of_program = || variables::of_programs(exchange, name).map(Vec::into_boxed_slice);
         set.or_else(|| environment.has_program.get().then(of_program).flatten())
     });
     match (exchange.error, name) {
