@@ -195,7 +195,7 @@ fn proxy_says_what_it_needs() {
         assert!(!output.status.success(), "{to}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(said("localhost").contains("cannot find the server \"localhost\""));
+    assert!(said("localhost").contains("\"localhost\" has no port"));
     assert!(said("https://localhost:1").contains("needs a configuration"));
 }
 
