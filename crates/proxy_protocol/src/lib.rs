@@ -6,6 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+mod binary;
+
+pub use binary::{Certificate, Encryption, append_binary_header};
+
 use std::net::{IpAddr, SocketAddr};
 use std::str::{self, FromStr};
 

@@ -71,6 +71,13 @@ pub(crate) fn rfc2253(name: &[u8]) -> String {
     text
 }
 
+/// The first common name.
+pub(crate) fn common_name(name: &[u8]) -> Option<String> {
+    let attributes = attributes(name);
+    let found = attributes.iter().find(|attribute| attribute.known_kind() == Some("CN"))?;
+    found.characters()
+}
+
 /// Each attribute after a slash, in their order.
 pub(crate) fn oneline(name: &[u8]) -> String {
     let mut text = String::new();

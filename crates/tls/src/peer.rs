@@ -1,6 +1,6 @@
 //! The certificate that a client showed, as variables of a request show it.
 
-use crate::distinguished_name::{oneline, rfc2253};
+use crate::distinguished_name::{common_name, oneline, rfc2253};
 use crate::verdict::Verdict;
 use crate::x509::Fields;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -39,6 +39,11 @@ impl PeerCertificate {
     /// The name of its subject (RFC 2253).
     pub fn subject(&self) -> String {
         self.fields().map(|fields| rfc2253(fields.subject)).unwrap_or_default()
+    }
+
+    /// The first common name of its subject.
+    pub fn common_name(&self) -> Option<String> {
+        common_name(self.fields()?.subject)
     }
 
     /// The name of its issuer (RFC 2253).

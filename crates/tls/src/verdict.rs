@@ -53,6 +53,11 @@ impl Verdict {
         matches!(self.number, 18..=21 | 27)
     }
 
+    /// OpenSSL's number.
+    pub fn number(self) -> u8 {
+        self.number
+    }
+
     /// The words without the number.
     pub fn text(self) -> &'static str {
         self.text
