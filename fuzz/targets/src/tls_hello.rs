@@ -1,6 +1,7 @@
-//! The first message of a client of TLS: the same message, or the same refusal, however the bytes arrive.
+//! The first message of a client of TLS: the same message, or the same refusal, however the bytes arrive; and the same name,
+//! whether the message is answered or passed on.
 
-use tls::{ClientHello, Hello};
+use tls::{ClientHello, Hello, Prefix, Preread};
 
 /// Holds the reader to it.
 pub fn run(input: &[u8]) {
@@ -11,6 +12,27 @@ pub fn run(input: &[u8]) {
     if let Verdict::Hello(ClientHello { server_name: Some(name), .. }) = &whole {
         assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == 0));
     }
+    let passed = pass(input, input.len().max(1));
+    assert_eq!(passed, pass(input, 1), "byte by byte");
+    assert_eq!(passed, pass(input, 5), "in fives");
+    if let (Verdict::Hello(hello), Prefix::Hello(preread)) = (&whole, &passed) {
+        let name = preread.server_name.to_ascii_lowercase();
+        let name = name.strip_suffix(b".").unwrap_or(&name);
+        assert!(hello.server_name.as_ref().is_none_or(|own| own.as_bytes() == name), "{hello:?} {preread:?}");
+    }
+}
+
+/// What a server sees that passes the connection on.
+fn pass(input: &[u8], step: usize) -> Prefix {
+    let mut end = 0;
+    while end < input.len() {
+        end = (end + step).min(input.len());
+        match Preread::read(&input[..end]) {
+            Prefix::Partial => {}
+            known => return known,
+        }
+    }
+    Prefix::Partial
 }
 
 /// What the bytes came to.
