@@ -74,7 +74,7 @@ impl Client {
             tells_name: true,
             trust: trust.as_ref(),
             resumes: true,
-            protocol: None,
+            protocols: &[],
         };
         let policy = ClientPolicy::new(&settings).map_err(|error| error.to_string())?;
         Ok(Client { policy: Arc::new(policy), last: Arc::default() })

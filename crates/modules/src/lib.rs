@@ -129,7 +129,9 @@ pub mod rewriting {
 
 /// Connections that are not HTTP.
 pub mod stream {
+    pub mod ssl_preread;
     pub mod stream_core;
+    pub mod stream_pass;
     pub mod stream_proxy;
     pub mod stream_return;
 }
@@ -167,6 +169,7 @@ pub mod values {
 /// What several features share.
 mod shared {
     pub(crate) mod addresses;
+    pub(crate) mod alpn;
     pub(crate) mod apache;
     pub(crate) mod blocks;
     pub(crate) mod bounded;
@@ -320,6 +323,8 @@ pub static ALL: &[&Module] = &[
     &files::aio::MODULE,
     // Connections of `stream`.
     &stream::stream_core::MODULE,
+    &stream::ssl_preread::MODULE,
+    &stream::stream_pass::MODULE,
     &stream::stream_proxy::MODULE,
     &stream::stream_return::MODULE,
     // Pages about the server, and the log.
@@ -337,7 +342,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 47] = [
+    const OURS: [&str; 48] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",
@@ -354,6 +359,7 @@ mod tests {
         "uwsgi_cache_rules",
         "strict_line_ends",
         "upstream_deny",
+        "preread_kind",
         "reload_connections",
         "request_memory",
         "client_body_min_rate",

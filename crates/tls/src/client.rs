@@ -39,8 +39,8 @@ pub struct ClientSettings<'a> {
     pub trust: Option<&'a Trust>,
     /// Whether sessions are resumed.
     pub resumes: bool,
-    /// The application's protocol that the server is offered (ALPN), if any.
-    pub protocol: Option<&'static [u8]>,
+    /// The application's protocols that the server is offered, the preferred one first (ALPN).
+    pub protocols: &'a [&'a [u8]],
 }
 
 impl ClientSettings<'_> {
@@ -56,7 +56,7 @@ impl ClientSettings<'_> {
             tells_name,
             trust,
             resumes,
-            protocol,
+            protocols,
         } = self;
         let mut context = Context::new(&SHA256);
         let flags = [*tls12, *tls13, *tells_name, *resumes, pair.is_some(), trust.is_some()];
@@ -73,8 +73,11 @@ impl ClientSettings<'_> {
         if let Some(trust) = trust {
             context.update(trust.digest());
         }
-        context.update(&[protocol.map_or(0, |protocol| protocol.len().to_le_bytes()[0])]);
-        context.update(protocol.unwrap_or_default());
+        context.update(&(protocols.len() as u64).to_be_bytes());
+        for protocol in *protocols {
+            context.update(&(protocol.len() as u64).to_be_bytes());
+            context.update(protocol);
+        }
         for list in [ciphers, suites, curves] {
             context.update(&(list.len() as u64).to_be_bytes());
             context.update(list.as_bytes());
@@ -119,13 +122,22 @@ impl ClientPolicy {
         };
         config.enable_sni = settings.tells_name;
         config.resumption = Resumption::disabled();
-        config.alpn_protocols = settings.protocol.into_iter().map(<[u8]>::to_vec).collect();
+        config.alpn_protocols = settings.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(ClientPolicy {
             config: Arc::new(config),
             resumes: settings.resumes,
             verifies: settings.trust.is_some(),
             peers: Mutex::default(),
         })
+    }
+
+    /// The same with these protocols of the application for servers, the preferred one first (ALPN).
+    #[must_use]
+    pub fn with_protocols(&self, protocols: &[Box<[u8]>]) -> ClientPolicy {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        let (resumes, verifies) = (self.resumes, self.verifies);
+        ClientPolicy { config: Arc::new(config), resumes, verifies, peers: Mutex::default() }
     }
 
     /// The same with this certificate.
@@ -203,7 +215,7 @@ mod tests {
         tells_name: true,
         trust: None,
         resumes: true,
-        protocol: None,
+        protocols: &[],
     };
 
     fn trusting(trust: &Trust) -> ClientPolicy {

@@ -57,8 +57,9 @@ pub struct Choices {
     pub record_size: usize,
     /// Whether certificates are sent compressed to clients that allow that (RFC 8879).
     pub compresses: bool,
-    /// Whether no protocol of the application is agreed on (ALPN), whatever clients offer.
-    pub without_protocols: bool,
+    /// The application's protocols, the preferred one first (ALPN); those of HTTP/1 if none are named. With an empty list
+    /// nothing is agreed on, whatever clients offer.
+    pub protocols: Option<Box<[Box<[u8]>]>>,
 }
 
 /// The most content that a record may have, in bytes.
@@ -87,7 +88,7 @@ impl Default for Choices {
             signatures: String::new(),
             record_size: RECORD_MAX,
             compresses: false,
-            without_protocols: false,
+            protocols: None,
         }
     }
 }
@@ -122,7 +123,7 @@ impl Settings<'_> {
             signatures,
             record_size,
             compresses,
-            without_protocols,
+            protocols,
         } = choices;
         let mut digest = Digest::new();
         digest.number(pairs.len() as u128);
@@ -131,10 +132,12 @@ impl Settings<'_> {
         digest.bytes(curves.as_bytes());
         digest.bytes(suites.as_bytes());
         digest.bytes(signatures.as_bytes());
-        let flags = [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses, without_protocols];
+        let flags = [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses];
         for flag in flags {
             digest.number((*flag).into());
         }
+        digest.number(protocols.as_ref().map_or(0, |protocols| 1 + protocols.len() as u128));
+        protocols.iter().flatten().for_each(|protocol| digest.bytes(protocol));
         digest.number(*record_size as u128);
         digest.number(*cached_sessions as u128);
         digest.number(session_timeout.as_nanos());
@@ -276,9 +279,10 @@ impl ServerPolicy {
         if choices.compresses {
             config.cert_compressors = vec![&Zlib];
         }
-        if !choices.without_protocols {
-            config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
-        }
+        config.alpn_protocols = match &choices.protocols {
+            Some(protocols) => protocols.iter().map(|protocol| protocol.to_vec()).collect(),
+            None => [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into(),
+        };
         // A client that has to show a certificate sends nothing before.
         let takes_early_data = choices.early_data && choices.tls13 && settings.clients.is_none();
         if takes_early_data {
@@ -480,7 +484,8 @@ mod tests {
             Choices { suites: "TLS_AES_128_GCM_SHA256".to_owned(), ..choices.clone() },
             Choices { record_size: 4096, ..choices.clone() },
             Choices { compresses: true, ..choices.clone() },
-            Choices { without_protocols: true, ..choices.clone() },
+            Choices { protocols: Some(Box::default()), ..choices.clone() },
+            Choices { protocols: Some([b"a"[..].into()].into()), ..choices.clone() },
         ];
         let mut all = vec![
             settings.clone(),

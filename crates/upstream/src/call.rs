@@ -28,6 +28,8 @@ pub struct Call {
     pub(crate) protocol: TypeId,
     /// How the servers are spoken to over TLS; `None` for a protocol in clear.
     pub secured: Option<Secured>,
+    /// What a server gets first, in clear also where TLS follows: a header of the PROXY protocol.
+    pub preface: Vec<u8>,
     /// The address that connections come from, if it is set.
     pub(crate) local: Option<SocketAddr>,
     /// How long to wait and when to ask another.
@@ -60,6 +62,7 @@ impl Call {
             group: Arc::clone(group),
             protocol: TypeId::of::<D>(),
             secured: None,
+            preface: Vec::new(),
             local: local(exchange, settings),
             settings: Arc::clone(settings),
             attempts: Attempts::of(exchange),
@@ -91,6 +94,7 @@ impl Call {
             self.uri = Vec::new();
         }
         self.uri.clear();
+        self.preface.clear();
         (self.scheme, self.is_idempotent, self.upload, self.tag) = ("", false, Upload::None, 0);
         self.secured = None;
     }

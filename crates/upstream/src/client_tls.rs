@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tls::{ClientPolicy, Pair};
 
-/// How many certificates that variables name have a policy at a time.
+/// How many certificates, or lists of protocols, that variables name have a policy at a time.
 const POLICIES_MAX: usize = 256;
+
+/// Names of protocols of the application, the preferred one first.
+type Protocols = Vec<Box<[u8]>>;
 
 /// How a scope speaks TLS to servers.
 #[derive(Debug)]
@@ -15,6 +18,28 @@ pub struct ClientTls {
     pub(crate) policy: Arc<ClientPolicy>,
     /// The certificate that variables name.
     pub(crate) variable: Option<Arc<VariablePair>>,
+    /// The same with other protocols, which variables named, so that sessions are resumed.
+    offering: Mutex<HashMap<Protocols, Arc<ClientTls>>>,
+}
+
+impl ClientTls {
+    pub(crate) fn new(policy: Arc<ClientPolicy>, variable: Option<Arc<VariablePair>>) -> ClientTls {
+        ClientTls { policy, variable, offering: Mutex::default() }
+    }
+
+    /// The same with these protocols of the application for servers, the preferred one first (ALPN).
+    #[must_use]
+    pub fn offering(&self, protocols: Protocols) -> Arc<ClientTls> {
+        let mut offering = self.offering.lock().unwrap_or_else(PoisonError::into_inner);
+        if offering.len() >= POLICIES_MAX && !offering.contains_key(&protocols) {
+            offering.clear();
+        }
+        let made = offering.entry(protocols).or_insert_with_key(|protocols| {
+            let policy = Arc::new(self.policy.with_protocols(protocols));
+            Arc::new(ClientTls::new(policy, self.variable.clone()))
+        });
+        Arc::clone(made)
+    }
 }
 
 /// A certificate for servers that variables name.

@@ -84,6 +84,8 @@ struct Connecting {
     transport: Transport,
     /// Whether the handshake is what is waited for.
     stands: bool,
+    /// How much of the preface was sent, in bytes.
+    prefaced: usize,
     lease: Lease,
     clock: Clock,
 }
@@ -297,7 +299,7 @@ impl<D: Dialogue> Conversation<D> {
         }
         match self.open(&lease) {
             Ok(transport) => {
-                let connecting = Connecting { transport, stands: false, lease, clock };
+                let connecting = Connecting { transport, stands: false, prefaced: 0, lease, clock };
                 self.state = State::Connecting(Box::new(connecting));
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
@@ -353,7 +355,7 @@ impl<D: Dialogue> Conversation<D> {
         let State::Connecting(mut connecting) = std::mem::replace(&mut self.state, State::Choosing) else {
             return Poll::Ready(());
         };
-        let polled = match connecting.poll(turn.cx) {
+        let polled = match connecting.poll(turn.cx, &self.call.preface) {
             Poll::Pending => {
                 let limit = self.call.settings.connect_timeout;
                 self.patience.poll(turn.cx, Wait::Connect, limit).map(|timer| Err(connecting.why_late(timer)))
@@ -522,11 +524,17 @@ impl<D: Dialogue> Conversation<D> {
 }
 
 impl Connecting {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll(&mut self, cx: &mut Context<'_>, preface: &[u8]) -> Poll<Result<(), Failure>> {
         if !self.stands {
             let connected = ready!(self.transport.poll_connected(cx));
             connected.map_err(|error| Failure::io("connect", &error, CONNECTING))?;
             self.stands = true;
+        }
+        while let Some(rest @ [_, ..]) = preface.get(self.prefaced..) {
+            let written = ready!(self.transport.poll_write_clear(cx, rest));
+            let count = written.map_err(|error| Failure::io("send", &error, CONNECTING))?;
+            self.clock.note(|attempt| attempt.sent += count as u64);
+            self.prefaced += count;
         }
         self.transport.poll_handshake(cx).map_err(|error| Failure::handshake(&error))
     }

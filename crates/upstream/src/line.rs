@@ -57,7 +57,7 @@ impl Clock {
         Clock { attempts: attempts.clone(), started_ms: Time::now().uptime_ms, is_done: false }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Attempt)) {
+    pub(crate) fn note(&self, change: impl FnOnce(&mut Attempt)) {
         self.attempts.note(change);
     }
 

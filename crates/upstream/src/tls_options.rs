@@ -64,16 +64,33 @@ impl TlsOptions {
         }
     }
 
-    /// Reads the files and puts the settings of a scope together. `protocol` is the application's protocol that servers are
-    /// offered (ALPN), if any.
+    /// The same for `stream`.
+    #[must_use]
+    pub const fn in_stream(mut self) -> TlsOptions {
+        const LEVELS: Contexts = Contexts::ALL_STREAM;
+        self.certificate = self.certificate.within(LEVELS);
+        self.certificate_cache = self.certificate_cache.within(LEVELS);
+        self.certificate_key = self.certificate_key.within(LEVELS);
+        self.password_file = self.password_file.within(LEVELS);
+        self.ciphers = self.ciphers.within(LEVELS);
+        self.protocols = self.protocols.within(LEVELS);
+        self.conf_command = self.conf_command.within(LEVELS);
+        self.crl = self.crl.within(LEVELS);
+        self.name = self.name.within(LEVELS).default("");
+        self.server_name = self.server_name.within(LEVELS);
+        self.session_reuse = self.session_reuse.within(LEVELS);
+        self.trusted_certificate = self.trusted_certificate.within(LEVELS);
+        self.verify = self.verify.within(LEVELS);
+        self.verify_depth = self.verify_depth.within(LEVELS);
+        self
+    }
+
+    /// Reads the files and puts the settings of a scope together. Servers are offered these protocols of the application, the
+    /// preferred one first (ALPN).
     ///
     /// # Errors
     /// A file that cannot be used, or settings that contradict each other.
-    pub fn policy(
-        &self,
-        view: &View<'_>,
-        protocol: Option<&'static [u8]>,
-    ) -> Result<Arc<ClientTls>, Diagnostic> {
+    pub fn policy(&self, view: &View<'_>, protocols: &[&[u8]]) -> Result<Arc<ClientTls>, Diagnostic> {
         let inputs = &*view.origin().inputs;
         let commands = ConfCommands::joined(view.all(&self.conf_command));
         let pems = commands.pair().map_or_else(|| self.pems(view), |pair| Ok(Some(pair)))?;
@@ -82,20 +99,20 @@ impl TlsOptions {
         let (fixed, variable) = if has_variables { (None, pems) } else { (pems, None) };
         let passwords = view.get(&self.password_file).and_then(Option::as_ref);
         let pair = fixed.map(|(pem, key)| pem.pair(&key, passwords, inputs)).transpose()?;
-        let policy = self.client_policy(view, protocol, (pair.as_ref(), &commands))?;
+        let policy = self.client_policy(view, protocols, (pair.as_ref(), &commands))?;
         let variable = variable.map(|pems| {
             let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
             let cache = view.get(&self.certificate_cache).cloned().flatten();
             let finder = PairFinder { passwords, cache };
             Ok(Arc::new(VariablePair { pems, finder, policies: Mutex::default() }))
         });
-        Ok(Arc::new(ClientTls { policy, variable: variable.transpose()? }))
+        Ok(Arc::new(ClientTls::new(policy, variable.transpose()?)))
     }
 
     fn client_policy(
         &self,
         view: &View<'_>,
-        protocol: Option<&'static [u8]>,
+        offered: &[&[u8]],
         (pair, commands): (Option<&Pair>, &ConfCommands),
     ) -> Result<Arc<ClientPolicy>, Diagnostic> {
         let trust = self.trust(view, &*view.origin().inputs)?;
@@ -113,7 +130,7 @@ impl TlsOptions {
             tells_name: view.get(&self.server_name) == Some(&true),
             trust: trust.as_ref(),
             resumes: view.get(&self.session_reuse) != Some(&false),
-            protocol,
+            protocols: offered,
         };
         let made = view
             .origin()

@@ -166,6 +166,11 @@ impl Transport {
         }
     }
 
+    /// Writes in clear, also where a handshake follows.
+    pub fn poll_write_clear(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream_mut().poll_write(cx, bytes)
+    }
+
     /// Ready when the client sends no more or is gone, whatever of what it sent was not read yet.
     pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream_mut().poll_ended(cx)

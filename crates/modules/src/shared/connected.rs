@@ -7,8 +7,6 @@ use wire::Buffer;
 /// A connection on which the client says everything.
 #[derive(Default)]
 pub(crate) struct Connected {
-    /// What the server gets before the client's bytes, such as a header of the PROXY protocol.
-    pub(crate) header: Vec<u8>,
     /// There are none: a server sends no head.
     pub(crate) fields: Fields,
 }
@@ -17,17 +15,14 @@ impl Dialogue for Connected {
     const IS_TUNNEL: bool = true;
 
     fn clear(&mut self) {
-        self.header.clear();
         self.fields.clear();
     }
 
     fn memory(&self) -> usize {
-        self.header.capacity()
+        0
     }
 
-    fn begin(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.header);
-    }
+    fn begin(&mut self, _: &mut Vec<u8>) {}
 
     fn append_piece(&mut self, _: &[u8], _: &mut Vec<u8>) {}
 

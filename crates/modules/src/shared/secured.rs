@@ -11,18 +11,18 @@ use upstream::{ClientTls, Secured, TlsOptions};
 pub(crate) struct SharedPolicy(Arc<OnceLock<Arc<ClientTls>>>);
 
 impl SharedPolicy {
-    /// The shared policy. The first call makes it from the options of its scope, and from the protocol that servers are
-    /// offered (ALPN), if any. Later calls get the same policy, whatever their arguments are.
+    /// The shared policy. The first call makes it from the options of its scope, and from the protocols that servers are
+    /// offered (ALPN). Later calls get the same policy, whatever their arguments are.
     pub(crate) fn of(
         &self,
         view: &View<'_>,
         options: &TlsOptions,
-        protocol: Option<&'static [u8]>,
+        protocols: &[&[u8]],
     ) -> Result<Arc<ClientTls>, Diagnostic> {
         if let Some(policy) = self.0.get() {
             return Ok(Arc::clone(policy));
         }
-        let policy = options.policy(view, protocol)?;
+        let policy = options.policy(view, protocols)?;
         Ok(Arc::clone(self.0.get_or_init(|| policy)))
     }
 }

@@ -39,7 +39,7 @@ impl Route {
         let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
         redirect_to_slash(builder);
         let policy = pass
-            .policy(view, tls, protocol)
+            .policy(view, tls, protocol.as_slice())
             .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;
         let tag = crate::gateway::upstream::tag(view, &location, pass.text());
         let hosts = pass.is_dynamic().then(|| Hosts::new(view));

@@ -188,16 +188,16 @@ impl Pass {
         })
     }
 
-    /// How servers are spoken to over TLS, if they may be. They are offered `protocol` (ALPN).
+    /// How servers are spoken to over TLS, if they may be. They are offered these protocols (ALPN).
     pub(super) fn policy(
         &self,
         view: &View<'_>,
         options: &TlsOptions,
-        protocol: Option<&'static [u8]>,
+        protocols: &[&[u8]],
     ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let is_clear = self.family.split(&self.text).is_some_and(|(scheme, _)| !scheme.is_secure());
         let may_be_secure = self.is_dynamic() || !is_clear;
-        may_be_secure.then(|| self.policy.of(view, options, protocol)).transpose()
+        may_be_secure.then(|| self.policy.of(view, options, protocols)).transpose()
     }
 
     /// Whether it contains variables.

@@ -100,7 +100,7 @@ impl Pass {
         options: &TlsOptions,
     ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let may_be_secure = self.template.is_some() || split(&self.text, self.schemes).0.is_secure;
-        may_be_secure.then(|| self.policy.of(view, options, None)).transpose()
+        may_be_secure.then(|| self.policy.of(view, options, &[])).transpose()
     }
 
     /// The servers, as far as they are known before a request comes.
