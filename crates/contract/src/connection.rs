@@ -116,6 +116,19 @@ pub struct PassedConnection {
     pub values: Box<[u8]>,
 }
 
+/// What the first bytes of a connection of `stream` tell, attached to its exchange.
+#[derive(Debug)]
+pub struct Preread {
+    /// The protocol that the client speaks (`$preread_kind`).
+    pub kind: &'static str,
+    /// The first message of TLS.
+    pub hello: Option<tls::Preread>,
+}
+
+/// Where a connection of `stream` goes on in this server (`pass`), attached to its exchange.
+#[derive(Debug)]
+pub struct PassTo(pub net::SocketAddress);
+
 /// The encryption of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {

@@ -41,7 +41,7 @@ pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use config::{Config, Place, SectionId, View, Written};
-pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
+pub use connection::{Connection, DebuggedClients, PassTo, PassedConnection, Peer, Preread, Tls};
 pub use directive::{AnyDirective, Counted, Directive, Info, Parsed, Rule};
 pub use encryption::{PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
 pub use event::{Event, Events};

@@ -77,6 +77,17 @@ pub struct HeadPolicy {
     pub underscores_in_headers: bool,
     pub merge_slashes: bool,
     pub strict_line_ends: bool,
+    pub preread: Option<PrereadPolicy>,
+}
+
+/// How the first bytes of a connection of `stream` are looked at before it is passed on.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct PrereadPolicy {
+    pub ssl_preread: bool,
+    pub preread_kind: bool,
+    pub preread_buffer_size: usize,
+    pub preread_timeout: Duration,
 }
 
 /// HTTP/2.
@@ -276,6 +287,7 @@ impl Default for HeadPolicy {
             underscores_in_headers: false,
             merge_slashes: true,
             strict_line_ends: false,
+            preread: None,
         }
     }
 }

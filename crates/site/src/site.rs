@@ -289,9 +289,8 @@ impl Compiler<'_> {
         let locations = (Locations::new(Vec::new(), &mut self.sets.borrow_mut()), HashMap::new());
         let server = self.compiled(section, span, locations)?;
         if server.scope.handlers(Phase::Content).is_empty() {
-            return Err(Diagnostic::emerg("no handler for server")
-                .at(span)
-                .hint("write proxy_pass or return"));
+            let told = Diagnostic::warn("no handler for server, whose connections are closed").at(span);
+            self.notes.borrow_mut().push(told.hint("write proxy_pass, pass or return"));
         }
         let written = self.scopes.config.view(section).here(&LISTEN);
         let listens: Vec<ListenSpec> = written.iter().map(|written| written.value.clone()).collect();

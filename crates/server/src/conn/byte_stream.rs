@@ -25,6 +25,8 @@ pub(super) struct ByteStream {
     pub(super) is_held: bool,
     /// Whether the client speaks in clear where it should not.
     pub(super) clear_by_mistake: bool,
+    /// How often the connection went on at another address (`pass`).
+    pub(super) passes: u8,
 }
 
 /// How far the output was written at once.
@@ -37,9 +39,10 @@ pub(super) enum Flushed {
 }
 
 impl ByteStream {
-    pub(super) fn new(transport: Transport, send_timeout: Duration) -> ByteStream {
+    pub(super) fn new(transport: Transport) -> ByteStream {
         let (input, output) = (Buffer::default(), Buffer::default());
-        ByteStream { transport, input, output, send_timeout, is_held: false, clear_by_mistake: false }
+        let (send_timeout, is_held, clear_by_mistake) = (Duration::ZERO, false, false);
+        ByteStream { transport, input, output, send_timeout, is_held, clear_by_mistake, passes: 0 }
     }
 
     /// How much memory the buffers have, in bytes.

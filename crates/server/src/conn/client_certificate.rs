@@ -1,4 +1,4 @@
-//! Whether a request may go on with the certificate that its client showed in the handshake, or without one.
+//! Whether a request, or a session of `stream`, may go on with the certificate that its client showed in the handshake, or without one.
 
 use super::client::Client;
 use contract::VerifyClient;
@@ -6,6 +6,7 @@ use engine::Flow;
 use http::Status;
 use journal::Level;
 use std::sync::Arc;
+use tls::PeerCertificate;
 
 /// A client showed no certificate, where one is needed.
 const NO_CERTIFICATE: Status = Status(496);
@@ -31,18 +32,25 @@ pub(super) fn check(client: &Client, flow: &mut Flow) -> Option<Status> {
         flow.exchange.log(Level::Info, &format!("{text} while reading client request headers"));
         return Some(Status::MISDIRECTED_REQUEST);
     }
+    let (status, text) = refusal(verify, certificate)?;
+    flow.exchange.log(Level::Info, &format!("{text} while reading client request headers"));
+    Some(status)
+}
+
+/// Why a session of `stream` may not begin, whose server was chosen and does not accept the client.
+pub(super) fn refuses_session(client: &Client) -> Option<String> {
+    let verify = client.default_policy().tls.as_deref().map_or(VerifyClient::Off, |tls| tls.verify);
+    let tls = client.info.tls.as_deref().filter(|_| verify != VerifyClient::Off)?;
+    refusal(verify, tls.agreed.client.as_deref()).map(|(_, text)| text)
+}
+
+/// The status of a refused client, and the reason for the log.
+fn refusal(verify: VerifyClient, certificate: Option<&PeerCertificate>) -> Option<(Status, String)> {
     let fault = certificate.and_then(|certificate| certificate.fault);
     let fault = fault.filter(|fault| verify != VerifyClient::OptionalNoCa || !fault.is_unknown_authority());
     if let Some(fault) = fault {
-        let text =
-            format!("client SSL certificate verify error: {fault} while reading client request headers");
-        flow.exchange.log(Level::Info, &text);
-        return Some(BAD_CERTIFICATE);
+        return Some((BAD_CERTIFICATE, format!("client SSL certificate verify error: {fault}")));
     }
-    if verify == VerifyClient::On && certificate.is_none() {
-        let text = "client sent no required SSL certificate while reading client request headers";
-        flow.exchange.log(Level::Info, text);
-        return Some(NO_CERTIFICATE);
-    }
-    None
+    let is_missing = verify == VerifyClient::On && certificate.is_none();
+    is_missing.then(|| (NO_CERTIFICATE, "client sent no required SSL certificate".to_owned()))
 }

@@ -10,6 +10,7 @@ mod h2;
 pub(crate) mod http1;
 mod life;
 mod opening;
+mod pass;
 pub(crate) mod pool;
 pub(crate) mod pooled;
 mod response;
@@ -25,14 +26,14 @@ use crate::thread::Counted;
 use byte_stream::ByteStream;
 use client::{Client, ip_of, next_serial, peer_of};
 use close::Closing;
-use contract::Connection;
+use contract::{Connection, Preread};
 use h2::{Ended, Multiplexed};
 use http1::{Answered, Flushing, Http1, Input, Served, Serving};
 use journal::clock::{self, Time};
 use net::{SocketAddress, Stream};
 use opening::{Opened, Opening};
 use session::Session;
-use site::{Application, Wrapping};
+use site::{Application, Protocols, Wrapping};
 use std::cell::Cell;
 use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd};
@@ -86,8 +87,7 @@ impl ConnectionTask {
             true => stream.local().map_or_else(|_| peer_of(&place.endpoint.address), |local| peer_of(&local)),
             false => peer_of(&place.endpoint.address),
         };
-        let hosts = place.hosts(ip_of(&local));
-        let site::Protocols { wrapping, application, .. } = hosts.protocols;
+        let wrapping = place.hosts(ip_of(&local)).protocols.wrapping;
         let peer = peer_of(peer);
         let info = Connection {
             serial: next_serial(),
@@ -103,22 +103,9 @@ impl ConnectionTask {
             events: None,
         };
         let serial = info.serial;
-        let mut client = Client::new(counted, serving, listen, info);
-        let policy = client.default_policy();
-        let header_limit = policy.head.proxy_protocol_timeout.filter(|_| wrapping.proxy_header);
-        let (patience, send_timeout) =
-            (header_limit.unwrap_or(policy.head.client_header_timeout), policy.sending.send_timeout);
-        client.idle.patience = patience;
-        client.timer.set(patience);
+        let client = Client::new(counted, serving, listen, info);
         let transport = if wrapping.tls { Transport::encrypted(stream) } else { Transport::Plain(stream) };
-        let bytes = ByteStream::new(transport, send_timeout);
-        let state = match application {
-            _ if wrapping != Wrapping::default() => {
-                State::Opening(Box::new(Opening::new(client, bytes, wrapping)))
-            }
-            Application::Http => State::Reading(Box::new(Http1::new(client, bytes))),
-            Application::Stream => State::Session(Box::new(Session::new(client, bytes))),
-        };
+        let state = State::starting(client, ByteStream::new(transport));
         ConnectionTask { state, serial }
     }
 
@@ -167,6 +154,23 @@ impl Future for ConnectionTask {
 }
 
 impl State {
+    /// The start of a connection at its address.
+    fn starting(mut client: Client, mut bytes: ByteStream) -> State {
+        let Protocols { wrapping, application, .. } = client.hosts().protocols;
+        let policy = client.default_policy();
+        let header_limit = policy.head.proxy_protocol_timeout.filter(|_| wrapping.proxy_header);
+        let patience = header_limit.unwrap_or(policy.head.client_header_timeout);
+        bytes.send_timeout = policy.sending.send_timeout;
+        let is_opened = wrapping == Wrapping::default() && policy.head.preread.is_none();
+        client.idle.patience = patience;
+        client.timer.set(patience);
+        match application {
+            _ if !is_opened => State::Opening(Box::new(Opening::new(client, bytes, wrapping))),
+            Application::Http => State::Reading(Box::new(Http1::new(client, bytes))),
+            Application::Stream => State::session(client, bytes, None),
+        }
+    }
+
     fn client(&self) -> Option<&Client> {
         match self {
             State::Opening(opening) => Some(&opening.client),
@@ -202,7 +206,7 @@ impl State {
             State::Opening(opening) => {
                 let opened = ready!(opening.poll(cx));
                 let State::Opening(opening) = self.take() else { return Poll::Ready(()) };
-                State::after_opening(*opening, &opened)
+                State::after_opening(*opening, opened)
             }
             State::Reading(http1) => {
                 let input = ready!(http1.poll_input(cx));
@@ -239,6 +243,10 @@ impl State {
                     session::Ended::Closing(scope) => {
                         State::Closing(Box::new(Closing::new(client, bytes, scope, false)))
                     }
+                    session::Ended::Passing(address) => match pass::pass(client, bytes, &address) {
+                        Some((client, bytes)) => State::starting(client, bytes),
+                        None => State::Closed,
+                    },
                     session::Ended::Closed => State::Closed,
                 }
             }
@@ -255,19 +263,25 @@ impl State {
         std::mem::replace(self, State::Closed)
     }
 
-    fn after_opening(opening: Opening, opened: &Opened) -> State {
-        let lacks_header = opening.lacks_proxy_header();
+    fn after_opening(opening: Opening, opened: Opened) -> State {
         let (client, bytes) = opening.into_parts();
         match opened {
             Opened::Http1 => State::Reading(Box::new(Http1::new(client, bytes))),
             Opened::Http2 => State::Multiplexed(Box::new(Multiplexed::new(client, bytes))),
-            Opened::Session => State::Session(Box::new(Session::new(client, bytes))),
-            Opened::Over => {
+            Opened::Session(preread) => State::session(client, bytes, preread),
+            Opened::Over(status) => {
                 if client.application() == Application::Stream {
-                    session::log_unopened(&client, lacks_header);
+                    session::log_unopened(&client, status);
                 }
                 State::Closed
             }
+        }
+    }
+
+    fn session(client: Client, bytes: ByteStream, preread: Option<Preread>) -> State {
+        match session::is_refused(&client) {
+            true => State::Closed,
+            false => State::Session(Box::new(Session::new(client, bytes, preread))),
         }
     }
 

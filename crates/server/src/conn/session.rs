@@ -4,14 +4,16 @@
 use super::OUTPUT_LIMIT;
 use super::byte_stream::ByteStream;
 use super::client::Client;
-use super::exchange;
 use super::life::Sender;
+use super::opening::host_name;
 use super::pooled::PooledRequest;
+use super::{client_certificate, exchange};
 use bytes::Bytes;
-use contract::{Body, BodyReader, Exchange, Piece, Scope};
+use contract::{Body, BodyReader, Exchange, PassTo, Phase, Piece, Preread, Scope};
 use engine::{After, Detached, End, Flow, Sent};
 use http::Status;
 use journal::Level;
+use net::SocketAddress;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -28,15 +30,18 @@ pub(crate) struct Session {
 pub(crate) enum Ended {
     /// The client gets what was sent.
     Closing(Arc<Scope>),
+    /// It goes on at another address of this server.
+    Passing(SocketAddress),
     Closed,
 }
 
 impl Session {
-    /// Starts the session of a connection that is open: its header of the PROXY protocol and its handshake are over.
-    pub(super) fn new(client: Client, bytes: ByteStream) -> Session {
+    /// Starts the session of a connection that is open: its header of the PROXY protocol and its handshake are over, and
+    /// its first bytes told this, if they were looked at.
+    pub(super) fn new(client: Client, bytes: ByteStream, preread: Option<Preread>) -> Session {
         client.timer.clear();
         client.counted.activity.answers();
-        let mut pooled = begin(&client);
+        let mut pooled = begin(&client, preread);
         let progress = pooled.advance(client.is_leaving(), net::moment());
         pooled.life.start(progress);
         Session { client, bytes, pooled }
@@ -48,6 +53,9 @@ impl Session {
         let mut raw = Raw { client, bytes, is_served: false };
         ready!(pooled.life.poll(cx, &mut raw));
         let is_served = raw.is_served;
+        if let Some(PassTo(address)) = pooled.exchange().attached().as_deref().filter(|_| is_served) {
+            return Poll::Ready(Ended::Passing(address.clone()));
+        }
         let scope = Arc::clone(&pooled.exchange().scope);
         Poll::Ready(if is_served { Ended::Closing(scope) } else { Ended::Closed })
     }
@@ -66,25 +74,50 @@ impl Session {
 }
 
 /// The exchange of a connection, at the start of its way.
-fn begin(client: &Client) -> Box<PooledRequest> {
+fn begin(client: &Client, preread: Option<Preread>) -> Box<PooledRequest> {
     let mut pooled = exchange::unread(client);
     let flow = pooled.flow();
     flow.exchange.take_up(&client.info, &client.serving.site.stream_variables, client.info.accepted);
     flow.start(client.default_server());
-    if let Some(name) = client.info.tls.as_ref().and_then(|tls| tls.server_name.as_deref()) {
-        flow.exchange.request.host.extend_from_slice(name.as_bytes());
-        // The handshake chose the server already; the pattern of its name may capture parts of the name.
+    if let Some(name) = asked_name(client, preread.as_ref()) {
+        flow.exchange.request.host.extend_from_slice(&name);
+        // The server is chosen already; the pattern of its name may capture parts of the name.
         let _ = client.hosts().find(&flow.exchange);
+    }
+    if let Some(preread) = preread {
+        flow.exchange.attach(preread);
     }
     pooled
 }
 
-/// Logs a connection that ended before its session began: its header of the PROXY protocol or its handshake failed.
-pub(super) fn log_unopened(client: &Client, is_header: bool) {
-    let mut pooled = begin(client);
+/// The name of a server that the client asked for in its handshake.
+fn asked_name(client: &Client, preread: Option<&Preread>) -> Option<Vec<u8>> {
+    match preread.and_then(|preread| preread.hello.as_ref()) {
+        Some(hello) => Some(host_name(hello)),
+        None => Some(client.info.tls.as_ref()?.server_name.as_ref()?.as_bytes().to_vec()),
+    }
+}
+
+/// Whether the session of a connection may not begin: because of the certificate of its client, or since its server has
+/// nothing to do. That is logged.
+pub(super) fn is_refused(client: &Client) -> bool {
+    let refused = client_certificate::refuses_session(client);
+    if let Some(reason) = &refused {
+        client.log(Level::Info, &format!("{reason} while SSL handshaking"));
+    }
+    let is_refused = refused.is_some() || client.default_server().scope.handlers(Phase::Content).is_empty();
+    if is_refused {
+        log_unopened(client, Status::INTERNAL_SERVER_ERROR);
+    }
+    is_refused
+}
+
+/// Logs a connection that ended with this status before its session began.
+pub(super) fn log_unopened(client: &Client, status: Status) {
+    let mut pooled = begin(client, None);
     let flow = pooled.flow();
-    flow.exchange.response.status =
-        if is_header { Status::BAD_REQUEST } else { Status::INTERNAL_SERVER_ERROR };
+    flow.exchange.response.status = status;
+    flow.exchange.wire.answered = true;
     log_end(&flow.exchange);
     flow.log();
     exchange::end(client, pooled);

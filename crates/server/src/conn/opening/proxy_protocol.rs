@@ -47,7 +47,9 @@ impl Opening {
     fn pass(&mut self, passed: Option<PassedConnection>) {
         self.awaits_proxy_header = false;
         self.client.connection_mut().passed = passed.map(Box::new);
-        if let Transport::Tls(tls) = &mut self.bytes.transport {
+        if let Transport::Tls(tls) = &mut self.bytes.transport
+            && self.handshake.is_some()
+        {
             tls.begin(std::mem::take(&mut self.bytes.input));
         }
     }
