@@ -55,6 +55,7 @@ mod status;
 mod sticky;
 mod stock;
 mod stream;
+mod stream_tls;
 mod throttling;
 mod tls;
 mod uploads;

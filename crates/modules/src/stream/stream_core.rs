@@ -2,8 +2,8 @@
 //!
 //! `stream` stands next to `http`, and has `server` and `upstream` blocks as `http` does. A `server` of `stream` has no
 //! `location`: each connection is one session. It goes through these steps: the header of the PROXY protocol and the TLS
-//! handshake, if `listen` asks for them; `set_real_ip_from`; `limit_conn`; `allow` and `deny`; `set`; then `proxy_pass` or
-//! `return`. A session that a rule rejects is closed without an answer. Every session gets a line in each `access_log`;
+//! handshake, if `listen` asks for them, or the first bytes, if `ssl_preread` does; `set_real_ip_from`; `limit_conn`; `allow`
+//! and `deny`; `set`; then `proxy_pass`, `pass` or `return`. A session that a rule rejects is closed without an answer. Every session gets a line in each `access_log`;
 //! there is no default log and no default format.
 //!
 //! These work as in `http`: `upstream` with `hash`, `least_conn`, `random`, `zone` and `resolve`; `map`, `geo`,
@@ -20,10 +20,11 @@
 //! `worker_shutdown_timeout`.
 //!
 //! With `listen … ssl` the server ends the encryption: `ssl_certificate`, `ssl_certificate_key`, `ssl_protocols` and so on
-//! work as in `http`, and several servers of an address are chosen by the name that clients ask for (`server_name`). No
-//! protocol is agreed on by ALPN. Unlike in nginx, the handshake comes before `limit_conn`, `allow` and `deny`.
+//! work as in `http`, and several servers of an address are chosen by the name that clients ask for (`server_name`).
+//! `ssl_alpn` names the protocols that may be agreed on. `ssl_verify_client` checks the certificates of clients, with `ssl_crl`
+//! and `ssl_ocsp`: a client without a right one is closed, with `$status` 500. Unlike in nginx, the handshake comes before `limit_conn`, `allow` and `deny`.
 //!
-//! UDP, `ssl_preread`, `pass`, `ssl_verify_client`, `ssl_alpn` and `proxy_ssl` are not built yet.
+//! UDP is not built yet.
 //!
 //! ```conf
 //! events {

@@ -10,8 +10,15 @@
 //! (`proxy_next_upstream`). Once a connection stands, the session stays with its server. If no server can be reached, the
 //! client's connection is closed, and `$status` is 502.
 //!
+//! With `proxy_ssl on` connections to servers are encrypted, as `proxy_ssl_…` says. `proxy_ssl_verify on` verifies the
+//! certificate of a server against `proxy_ssl_name`, which is the host of `proxy_pass` by default. `proxy_ssl_alpn` names
+//! the protocols that servers are offered.
+//!
 //! `proxy_upload_rate` and `proxy_download_rate` limit the bytes per second of one connection. `proxy_protocol on` sends a
-//! header of the PROXY protocol (version 1) with the client's address first. Fulmar holds at most 16 KB for each
+//! header of the PROXY protocol (version 1) with the client's address first, in clear also with `proxy_ssl`. `proxy_protocol v2`
+//! sends one of version 2, which ends with a checksum. If the client's encryption ended here, it also tells the name that the
+//! client asked for, the protocol (ALPN), version and cipher, and the common name and the verification of the client's
+//! certificate; unlike nginx's it does not tell the algorithms of the server's certificate. Fulmar holds at most 16 KB for each
 //! direction of a connection; `proxy_buffer_size` is accepted and not needed.
 //!
 //! The example passes connections on to an HTTP server.
@@ -51,15 +58,16 @@
 use crate::gateway::upstream_deny;
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::connected::Connected;
-use ::upstream::{Conversation, Failures, Names, Options, Settings};
+use crate::shared::secured::secured;
+use ::upstream::{ClientTls, Conversation, Failures, Names, Options, Settings, TlsOptions};
 use conf::value::{choice, flag};
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Amount, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Peer, Rule,
-    ScopeBuilder, Step, View,
+    ScopeBuilder, Step, Template, Tls, View,
 };
 use http::Status;
-use proxy_protocol::append_proxy_header;
+use proxy_protocol::{Certificate, Encryption, append_binary_header, append_proxy_header};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +86,22 @@ pub static MODULE: Module = Module {
         &PROXY_UPLOAD_RATE,
         &PROXY_DOWNLOAD_RATE,
         &PROXY_PROTOCOL,
+        &PROXY_SSL,
+        &PROXY_SSL_ALPN,
+        &TLS.certificate,
+        &TLS.certificate_cache,
+        &TLS.certificate_key,
+        &TLS.password_file,
+        &TLS.ciphers,
+        &TLS.protocols,
+        &TLS.conf_command,
+        &TLS.crl,
+        &TLS.name,
+        &TLS.server_name,
+        &TLS.session_reuse,
+        &TLS.trusted_certificate,
+        &TLS.verify,
+        &TLS.verify_depth,
         &OPTIONS.bind,
         &OPTIONS.socket_keepalive,
         &OPTIONS.socket_rcvbuf,
@@ -90,6 +114,7 @@ pub static MODULE: Module = Module {
 
 static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES).in_stream();
+static TLS: TlsOptions = TlsOptions::new(&NAMES).in_stream();
 
 /// `proxy_pass ADDRESS`
 pub static PROXY_PASS: Directive<Pass> = Directive::new("proxy_pass", |args, loading| {
@@ -132,11 +157,25 @@ pub static PROXY_DOWNLOAD_RATE: Directive<Amount> = Directive::amount("proxy_dow
     .default("0")
     .help("How many bytes per second are read from a server; 0 means no limit.");
 
-/// `proxy_protocol on | off`
-pub static PROXY_PROTOCOL: Directive<bool> = Directive::new("proxy_protocol", parse_protocol)
+/// `proxy_protocol on | off | v2`
+pub static PROXY_PROTOCOL: Directive<Header> = Directive::new("proxy_protocol", parse_protocol)
     .within(Contexts::ALL_STREAM)
     .default("off")
-    .help("Whether servers get a header of the PROXY protocol with the client's address; `v2` is not built yet.");
+    .help("Whether servers get a header of the PROXY protocol with the client's address: version 1, or version 2.");
+
+/// `proxy_ssl on | off`
+pub static PROXY_SSL: Directive<bool> = Directive::flag("proxy_ssl")
+    .within(Contexts::ALL_STREAM)
+    .default("off")
+    .help("Whether connections to servers are encrypted.");
+
+/// `proxy_ssl_alpn PROTOCOL …`
+pub static PROXY_SSL_ALPN: Directive<Box<[Template]>> = Directive::new("proxy_ssl_alpn", |args, loading| {
+    args.words().iter().map(|word| loading.template(word)).collect()
+})
+.within(Contexts::ALL_STREAM)
+.args(Arity::AtLeast(1))
+.help("The protocols that servers are offered, the preferred one first (ALPN).");
 
 /// `proxy_buffer_size SIZE`
 pub static PROXY_BUFFER_SIZE: Directive<u64> = Directive::size("proxy_buffer_size")
@@ -153,15 +192,10 @@ fn parse_next(args: &Args<'_>, _: &mut Loading) -> Result<Failures, Diagnostic> 
     Ok(if on { Failures::ERROR.with(Failures::TIMEOUT) } else { Failures::OFF })
 }
 
-fn parse_protocol(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
-    let version = args.value(0, |word| choice(word, &[("off", 0), ("on", 1), ("v2", 2)]))?;
-    if version == 2 {
-        let message =
-            "\"proxy_protocol v2\" is not built yet (servers get version 1 of the PROXY protocol only)";
-        let refusal = Diagnostic::emerg(message).at(args.node.span).under(args.word(0)?.span);
-        loading.refuse(refusal.hint("write proxy_protocol on, if the server accepts version 1"))?;
-    }
-    Ok(version > 0)
+fn parse_protocol(args: &Args<'_>, _: &mut Loading) -> Result<Header, Diagnostic> {
+    const CHOICES: [(&str, Header); 3] =
+        [("off", Header::Off), ("on", Header::Version1), ("v2", Header::Version2)];
+    args.value(0, |word| choice(word, &CHOICES))
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -181,7 +215,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         half_close: view.get(&PROXY_HALF_CLOSE).copied().unwrap_or(false),
         upload_rate: rate(&PROXY_UPLOAD_RATE),
         download_rate: rate(&PROXY_DOWNLOAD_RATE),
-        sends_header: view.get(&PROXY_PROTOCOL).copied().unwrap_or(false),
+        tls: tls(view)?,
+        tls_name: view.get(&TLS.name).cloned(),
+        tls_protocols: view.get(&PROXY_SSL_ALPN).cloned().unwrap_or_default(),
+        header: view.get(&PROXY_PROTOCOL).copied().unwrap_or_default(),
     };
     builder.content(view.place(&PROXY_PASS), proxy);
     Ok(())
@@ -194,7 +231,73 @@ struct Proxy {
     half_close: bool,
     upload_rate: Amount,
     download_rate: Amount,
-    sends_header: bool,
+    /// How servers are spoken to over TLS, if they are.
+    tls: Option<Arc<ClientTls>>,
+    /// The name of the servers; without one, the host that `proxy_pass` names.
+    tls_name: Option<Template>,
+    /// The protocols that servers are offered; what is empty is left out.
+    tls_protocols: Box<[Template]>,
+    header: Header,
+}
+
+/// Which header of the PROXY protocol servers get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Header {
+    /// None.
+    #[default]
+    Off,
+    /// A line of text.
+    Version1,
+    /// A binary one, which tells of the client's encryption, too.
+    Version2,
+}
+
+/// How servers are spoken to over TLS, if that is enabled.
+fn tls(view: &View<'_>) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
+    if view.get(&PROXY_SSL) != Some(&true) {
+        return Ok(None);
+    }
+    TLS.policy(view, &[]).map(Some)
+}
+
+impl Proxy {
+    /// Appends the header of the PROXY protocol, if servers get one.
+    fn append_header(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        match self.header {
+            Header::Off => {}
+            Header::Version1 => append_proxy_header(addresses(exchange), out),
+            Header::Version2 => {
+                let encryption = exchange.connection.tls.as_deref().map(encryption);
+                append_binary_header(addresses(exchange), encryption.as_ref(), out);
+            }
+        }
+    }
+
+    /// How servers are spoken to, which are offered the protocols of this session.
+    fn offering(&self, tls: &Arc<ClientTls>, exchange: &Exchange) -> Arc<ClientTls> {
+        if self.tls_protocols.is_empty() {
+            return Arc::clone(tls);
+        }
+        let evaluated =
+            self.tls_protocols.iter().map(|protocol| protocol.evaluate(exchange).into_boxed_slice());
+        tls.offering(evaluated.filter(|protocol| (1..=255).contains(&protocol.len())).collect())
+    }
+}
+
+/// What a header tells of the client's encryption.
+fn encryption(tls: &Tls) -> Encryption {
+    let certificate = tls.agreed.client.as_ref().map(|client| Certificate {
+        name: client.common_name(),
+        fault: client.fault.map_or(0, |fault| fault.number().into()),
+    });
+    Encryption {
+        server_name: tls.server_name.clone(),
+        alpn: tls.agreed.alpn.clone(),
+        version: tls.agreed.protocol,
+        cipher: tls.agreed.cipher,
+        is_resumed: tls.agreed.resumed,
+        certificate,
+    }
 }
 
 impl Handler for Proxy {
@@ -204,10 +307,12 @@ impl Handler for Proxy {
             Err(_) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
         };
         let mut conversation = Conversation::<Connected>::new(exchange, &place.group, &self.settings);
-        if self.sends_header {
-            let header = &mut conversation.dialogue.header;
-            append_proxy_header(addresses(exchange), header);
-        }
+        self.append_header(exchange, &mut conversation.call.preface);
+        let secure = |tls: &Arc<ClientTls>| {
+            let tls = self.offering(tls, exchange);
+            secured(&tls, self.tls_name.as_ref(), &place.host, exchange)
+        };
+        conversation.call.secured = self.tls.as_ref().map(secure);
         let key = place.group.key(exchange);
         exchange.tell(|| {
             let name = &place.group.name;

@@ -1,6 +1,6 @@
 //! Asks OCSP responders about certificates of clients (`ssl_ocsp`).
 
-use super::LEVELS;
+use super::IN_BOTH;
 use super::responder::Responder;
 use super::values::parse_responder_of_clients;
 use crate::gateway::resolver::resolving;
@@ -26,19 +26,19 @@ pub(super) static SSL_OCSP: Directive<Option<OcspScope>> = Directive::new("ssl_o
         [("off", None), ("on", Some(OcspScope::Chain)), ("leaf", Some(OcspScope::Leaf))];
     args.value(0, |word| value::choice(word, &CHOICES))
 })
-.within(LEVELS)
+.within(IN_BOTH)
 .default("off")
 .help("Whether OCSP responders are asked about the certificates of clients: about all, or about a client's own one only.");
 
 /// `ssl_ocsp_responder URL`
 pub(super) static SSL_OCSP_RESPONDER: Directive<Box<str>> =
     Directive::new("ssl_ocsp_responder", parse_responder_of_clients)
-        .within(LEVELS)
+        .within(IN_BOTH)
         .help("The URL of the OCSP responder that is asked, in place of those that certificates name.");
 
 /// `ssl_ocsp_cache off | shared:NAME:SIZE`
 pub(super) static SSL_OCSP_CACHE: Directive<Option<ZoneSpec>> = Directive::new("ssl_ocsp_cache", parse_cache)
-    .within(LEVELS)
+    .within(IN_BOTH)
     .args(Arity::Exactly(1))
     .default("off")
     .help("Where answers are kept until they are over, for all threads.");

@@ -238,6 +238,7 @@ pub static MODULE: Module = Module {
         &SSL_OCSP,
         &SSL_OCSP_CACHE,
         &SSL_OCSP_RESPONDER,
+        &protocols::SSL_ALPN,
         &SSL_BUFFER_SIZE,
         &SSL_CERTIFICATE_COMPRESSION,
         &SSL_CONF_COMMAND,
@@ -366,7 +367,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         protocols::choose(&versions, &mut policy)?;
     }
     let choices = &mut policy.choices;
-    choices.without_protocols = is_stream;
+    if is_stream {
+        choices.protocols = Some(protocols::of_stream(view));
+    }
     view.assign(&SSL_CIPHERS, &mut choices.ciphers);
     view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut choices.prefer_server_ciphers);
     view.assign(&SSL_ECDH_CURVE, &mut choices.curves);

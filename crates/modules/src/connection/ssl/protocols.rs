@@ -1,7 +1,8 @@
-//! The value of `ssl_protocols`: bits of versions.
+//! The values of `ssl_protocols`, bits of versions, and of `ssl_alpn`.
 
-use conf::{Diagnostic, value};
-use contract::{Args, Loading, TlsPolicy, Written};
+use crate::shared::alpn;
+use conf::{Arity, Contexts, Diagnostic, value};
+use contract::{Args, Directive, Loading, Rule, TlsPolicy, View, Written};
 
 /// What no client is left for.
 const OBSOLETE: u32 = 1;
@@ -40,4 +41,15 @@ pub(super) fn choose(versions: &Written<'_, u32>, policy: &mut TlsPolicy) -> Res
     }
     policy.obsolete_at = has(OLD).then_some(versions.span);
     Ok(())
+}
+/// `ssl_alpn PROTOCOL …`
+pub(super) static SSL_ALPN: Directive<Box<[Box<[u8]>]>> = Directive::new("ssl_alpn", alpn::parse)
+    .within(Contexts::ALL_STREAM)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::List)
+    .help("The protocols that a server of `stream` agrees on with clients, the preferred one first (ALPN).");
+
+/// The protocols that a server of `stream` agrees on.
+pub(super) fn of_stream(view: &View<'_>) -> Box<[Box<[u8]>]> {
+    view.all(&SSL_ALPN).into_iter().flat_map(|written| written.value.iter().cloned()).collect()
 }

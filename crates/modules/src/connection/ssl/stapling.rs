@@ -1,6 +1,6 @@
 //! Fetches answers of OCSP responders while the site is served (`ssl_stapling`).
 
-use super::LEVELS;
+use super::IN_BOTH;
 use super::responder::Responder;
 use super::values::{parse_file, parse_responder};
 use crate::gateway::resolver::resolving;
@@ -18,24 +18,24 @@ use wire::Timer;
 
 /// `ssl_stapling on | off`
 pub(super) static SSL_STAPLING: Directive<bool> = Directive::flag("ssl_stapling")
-    .within(LEVELS)
+    .within(IN_BOTH)
     .default("off")
     .help("Whether clients get the answer of an OCSP responder with the certificate.");
 
 /// `ssl_stapling_file FILE`
 pub(super) static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ssl_stapling_file", parse_file)
-    .within(LEVELS)
+    .within(IN_BOTH)
     .help("The file with that answer, as DER. Without a file the answer is fetched.");
 
 /// `ssl_stapling_responder URL`
 pub(super) static SSL_STAPLING_RESPONDER: Directive<Box<str>> =
     Directive::new("ssl_stapling_responder", parse_responder)
-        .within(LEVELS)
+        .within(IN_BOTH)
         .help("The URL of the OCSP responder, instead of the one in the certificate.");
 
 /// `ssl_stapling_verify on | off`
 pub(super) static SSL_STAPLING_VERIFY: Directive<bool> = Directive::flag("ssl_stapling_verify")
-    .within(LEVELS)
+    .within(IN_BOTH)
     .default("off")
     .help("Whether the signer of a fetched answer must be trusted by `ssl_trusted_certificate`.");
 

@@ -41,44 +41,56 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable::new("ssl_early_data", |exchange, _, out| {
         put(exchange, out, |tls| tls.early.get().then_some("1"))
     }),
-    Variable::new("ssl_client_verify", |exchange, _, out| put(exchange, out, |tls| Some(verified(tls)))),
+    Variable::new("ssl_client_verify", |exchange, _, out| put(exchange, out, |tls| Some(verified(tls))))
+        .everywhere(),
     Variable::new("ssl_client_cert", |exchange, _, out| {
         show(exchange, out, |client| client.pem().trim_end().replace('\n', "\n\t"))
-    }),
-    Variable::new("ssl_client_raw_cert", |exchange, _, out| show(exchange, out, PeerCertificate::pem)),
+    })
+    .everywhere(),
+    Variable::new("ssl_client_raw_cert", |exchange, _, out| show(exchange, out, PeerCertificate::pem))
+        .everywhere(),
     Variable::new("ssl_client_escaped_cert", |exchange, _, out| {
         show(exchange, out, |client| {
             let mut escaped = Vec::new();
             escape::component(client.pem().as_bytes(), &mut escaped);
             escaped
         })
-    }),
-    Variable::new("ssl_client_s_dn", |exchange, _, out| show(exchange, out, PeerCertificate::subject)),
-    Variable::new("ssl_client_i_dn", |exchange, _, out| show(exchange, out, PeerCertificate::issuer)),
+    })
+    .everywhere(),
+    Variable::new("ssl_client_s_dn", |exchange, _, out| show(exchange, out, PeerCertificate::subject))
+        .everywhere(),
+    Variable::new("ssl_client_i_dn", |exchange, _, out| show(exchange, out, PeerCertificate::issuer))
+        .everywhere(),
     Variable::new("ssl_client_s_dn_legacy", |exchange, _, out| {
         show(exchange, out, PeerCertificate::subject_oneline)
     }),
     Variable::new("ssl_client_i_dn_legacy", |exchange, _, out| {
         show(exchange, out, PeerCertificate::issuer_oneline)
     }),
-    Variable::new("ssl_client_serial", |exchange, _, out| show(exchange, out, PeerCertificate::serial)),
+    Variable::new("ssl_client_serial", |exchange, _, out| show(exchange, out, PeerCertificate::serial))
+        .everywhere(),
     Variable::new("ssl_client_fingerprint", |exchange, _, out| {
         show(exchange, out, PeerCertificate::fingerprint)
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_client_v_start", |exchange, _, out| {
         show(exchange, out, |client| date(client.times().0))
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_client_v_end", |exchange, _, out| {
         show(exchange, out, |client| date(client.times().1))
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_client_v_remain", |exchange, _, out| {
         show(exchange, out, |client| {
             client.days_left(Time::now().seconds).map(|days| days.to_string()).unwrap_or_default()
         })
-    }),
+    })
+    .everywhere(),
     Variable::new("ssl_client_sigalg", |exchange, _, out| {
         show(exchange, out, |client| client.signature_algorithm().unwrap_or_default())
-    }),
+    })
+    .everywhere(),
 ];
 
 fn verified(tls: &Tls) -> String {
