@@ -113,12 +113,17 @@ impl Query {
         Ok(None)
     }
 
-    /// The answer when all parts have their responses. As in nginx, an error of one part is the error of all.
+    /// The answer when all parts have their responses. An error of one part is the error of all, unless another part has
+    /// addresses: many name servers answer SERVFAIL or NXDOMAIN for AAAA where they have an A record.
     pub fn outcome(&self) -> Option<Result<Found, Code>> {
         let replies: Option<Vec<_>> = self.parts.iter().map(|part| part.reply.as_ref()).collect();
-        let records: Result<Vec<&Records>, Code> =
-            replies?.into_iter().map(|reply| reply.as_ref().map_err(|code| *code)).collect();
-        Some(records.and_then(|all| join(&all)))
+        let replies = replies?;
+        let good: Vec<&Records> = replies.iter().filter_map(|reply| reply.as_ref().ok()).collect();
+        let error = replies.iter().find_map(|reply| reply.as_ref().err());
+        match error {
+            Some(code) if good.iter().all(|records| records.addresses.is_empty()) => Some(Err(*code)),
+            _ => Some(join(&good)),
+        }
     }
 }
 
@@ -231,8 +236,16 @@ mod tests {
         assert_eq!(outcome(v4(1), v6_with(1)), Ok(addresses(&["::"], 1)));
         assert_eq!(outcome(v4_with(0xffff_ffff), v6()), Ok(addresses(&["127.0.0.1"], 0)));
         assert_eq!(outcome(v4(1), v6()), Err(Code::NotFound));
-        assert_eq!(outcome(v4_with(60), v6().code(2)), Err(Code::ServerFailure));
-        assert_eq!(outcome(v4(1).code(3), v6_with(60)), Err(Code::NotFound));
+    }
+
+    #[test]
+    fn addresses_of_one_family_count_if_the_other_one_is_an_error() {
+        let v4_with = v4(1).with(OWN, 1, 60, &[127, 0, 0, 1]);
+        assert_eq!(outcome(v4_with, v6().code(2)), Ok(addresses(&["127.0.0.1"], 60)));
+        let v6_with = v6().with(OWN, 28, 60, &[0; 16]);
+        assert_eq!(outcome(v4(1).code(3), v6_with), Ok(addresses(&["::"], 60)));
+        assert_eq!(outcome(v4(1), v6().code(2)), Err(Code::ServerFailure));
+        assert_eq!(outcome(v4(1).code(3), v6()), Err(Code::NotFound));
     }
 
     #[test]
