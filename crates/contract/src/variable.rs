@@ -96,6 +96,8 @@ struct Entry {
     name: Box<str>,
     definition: Option<Definition>,
     first_use: Option<Span>,
+    /// Whether it is written as names of the environment are.
+    is_upper: bool,
 }
 
 /// The variables of a loaded site.
@@ -117,6 +119,7 @@ impl Variables {
 
     /// The index of a variable that is used here, defined or not. Names know no case.
     pub fn refer(&mut self, name: &str, span: Option<Span>) -> VariableId {
+        let is_upper = !name.contains(|letter: char| letter.is_ascii_lowercase());
         let name = name.to_ascii_lowercase();
         if let Some(&id) = self.by_name.get(name.as_str()) {
             let entry = &mut self.entries[id.0 as usize];
@@ -125,7 +128,7 @@ impl Variables {
         }
         let id = VariableId(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
         self.by_name.insert(name.as_str().into(), id);
-        self.entries.push(Entry { name: name.into(), definition: None, first_use: span });
+        self.entries.push(Entry { name: name.into(), definition: None, first_use: span, is_upper });
         id
     }
 
@@ -210,7 +213,12 @@ impl VariableTable {
     }
 }
 
-fn placed(error: Diagnostic, entry: &Entry) -> Diagnostic {
+fn placed(mut error: Diagnostic, entry: &Entry) -> Diagnostic {
+    if entry.is_upper {
+        let name = entry.name.to_ascii_uppercase();
+        error = error
+            .hint(format!("the environment has no \"{name}\", or include_template does not read this file"));
+    }
     match entry.first_use {
         Some(span) => error.at(span),
         None => error,

@@ -20,7 +20,7 @@ use site::{HTTP, Site};
 use crate::certificates::Certificates;
 use crate::console::PROGRAM;
 use crate::issuance::Issuance;
-use crate::paths::Paths;
+use crate::paths::{PID, Paths};
 use crate::recorder::Recorder;
 
 /// The user of the worker if the supervisor runs as root and the configuration names no user.
@@ -168,6 +168,20 @@ impl Reader {
         let result = compile(&mut loaded).map_err(|error| error.message);
         recorder.forget();
         result
+    }
+
+    /// The pid file of a configuration that has an error, unless its grammar is wrong.
+    pub(crate) fn pid_path(&self) -> Option<PathBuf> {
+        let loaded = conf::load(&*self.inputs, &self.paths.conf, self.globals.as_deref());
+        let named = loaded.nodes.iter().find(|node| &*node.name.text == b"pid").map(|node| &*node.args);
+        match (loaded.error, named) {
+            (None, None) => Some(PathBuf::from(PID)),
+            (None, Some([path])) => {
+                let loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
+                Some(loading.path(&path.text))
+            }
+            _ => None,
+        }
     }
 
     fn load(&self, inputs: SharedInputs, before: Kept) -> site::Loaded {

@@ -100,15 +100,24 @@ fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
 
 /// `-s`, `fulmar status` and `fulmar certificates renew`.
 fn send(command: Command, reader: &Reader, log: &journal::ErrorLog) -> ExitCode {
-    let configuration = match reader.read() {
-        Ok(configuration) => configuration,
-        Err(refusal) => {
-            messages::refusal(&refusal, log);
-            return ExitCode::FAILURE;
+    let pid = match reader.read() {
+        Ok(configuration) => {
+            messages::notes(&configuration.read, log);
+            configuration.process.pid
         }
+        // All other commands need only the pid file, and the environment may lack what templates need.
+        Err(refusal) => match reader.pid_path().filter(|_| command != Command::Reload) {
+            Some(pid) => {
+                say("the configuration has an error, which -t shows; only its \"pid\" is used");
+                pid
+            }
+            None => {
+                messages::refusal(&refusal, log);
+                return ExitCode::FAILURE;
+            }
+        },
     };
-    messages::notes(&configuration.read, log);
-    match tell::tell(&configuration.process.pid, command) {
+    match tell::tell(&pid, command) {
         Verdict::Done(text) => {
             if matches!(command, Command::Status | Command::Renew) {
                 out(format!("{text}\n").as_bytes());

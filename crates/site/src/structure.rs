@@ -21,7 +21,8 @@
 //!
 //! **include_template** (Fulmar only) does the same, and replaces `$NAME` and `${NAME}` by the value of that variable in the
 //! environment in which Fulmar was started. Names that the environment does not have stay as they are, so `$host` stays a variable
-//! of the request. A value is inserted as it is: it may contain several words and directives.
+//! of the request. A value is inserted as it is: it may contain several words and directives. `-s stop`, `quit` and `reopen` do not
+//! need the environment; `-s reload` uses that of the running server.
 //!
 //! The example belongs inside `http { … }`. A main file that begins with `server` blocks is accepted, too: Fulmar reads it
 //! as the content of `http`, and says so in a notice.

@@ -179,10 +179,10 @@ fn signals_by_name() {
     let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
     assert!(!output.status.success(), "a broken configuration is no success");
     assert!(wait::until(Duration::from_secs(5), second), "and changes nothing");
-    running.rewrite(WHOLE);
     send("reopen");
     send("quit");
     assert!(running.ends_within(Duration::from_secs(5)), "quit");
+    running.rewrite(WHOLE);
     let mut running = site.start(Server::Fulmar);
     send("stop");
     assert!(running.ends_within(Duration::from_secs(5)), "stop");

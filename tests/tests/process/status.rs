@@ -46,7 +46,9 @@ fn templates_have_values_of_the_environment() {
     };
     let (good, text) = run("hello");
     assert!(
-        !good && text.contains("unknown \"own_none\" variable"),
+        !good
+            && text.contains("unknown \"own_none\" variable")
+            && text.contains("environment has no \"OWN_NONE\""),
         "a name without a value is a variable: {text}"
     );
     let whole = site.prefix().join("a.template");
