@@ -412,6 +412,20 @@ fn the_image() {
     });
 }
 
+/// Without the package, `include mime.types;` and the other names find their files next to the configuration.
+#[test]
+fn the_folder_of_the_configuration_has_what_it_includes() {
+    let folder = root().join("packaging/conf");
+    let text = fs::read_to_string(folder.join("fulmar.conf")).expect("text");
+    let named = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("include "))
+        .map(|rest| rest.trim_end_matches(';'));
+    let missing: Vec<&str> =
+        named.filter(|name| !name.contains(['*', '/']) && !folder.join(name).is_file()).collect();
+    assert!(text.contains("include mime.types;") && missing.is_empty(), "{missing:?}");
+}
+
 /// The manual page has every flag of the help.
 #[test]
 fn the_manual_page() {

@@ -62,6 +62,13 @@ const NOT_RUN: [(&str, &str); 5] = [
     ("sudo certbot", "needs a name of the internet"),
 ];
 
+/// Findings of `fulmar lint` that a page wants: the page, the rule and why.
+const FINDINGS: [(&str, &str, &str); 3] = [
+    ("README.md", "add-header-lost", "the example of fulmar lint"),
+    ("from-caddy.md", "no-default-server", "a part of a configuration, as the Caddyfile before it"),
+    ("htaccess.md", "unverified-user", "a line for a server with htaccess on"),
+];
+
 /// A page on the stage that its blocks run on.
 struct Stage {
     name: String,
@@ -189,6 +196,7 @@ impl Stage {
                 errors.push(format!("{text}\n{configuration}"));
                 continue;
             }
+            self.lint(&site, &configuration)?;
             if transcripts.is_empty() || !self.backends.are_there(&block.content) {
                 return Ok(());
             }
@@ -203,6 +211,23 @@ impl Stage {
             return if wrong.is_empty() { Ok(()) } else { Err(wrong) };
         }
         Err(errors.join("\n"))
+    }
+
+    /// A configuration of a page has no findings of `fulmar lint`: readers copy it.
+    fn lint(&self, site: &Site, configuration: &str) -> Result<(), String> {
+        let mut command = Command::new(Server::Fulmar.path());
+        command.args(["lint", "-c", "fulmar.conf", "--deny", "nothing"]).current_dir(site.prefix());
+        let output = command.output().expect("run");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_wanted = |line: &&str| {
+            FINDINGS.iter().any(|(page, rule, _)| *page == self.name && line.contains(&format!("({rule})")))
+        };
+        let found: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("fulmar: ["))
+            .filter(|line| !is_wanted(line))
+            .collect();
+        if found.is_empty() { Ok(()) } else { Err(format!("{text}\n{configuration}")) }
     }
 
     /// What a block can be: the content of `http {}`, or of a server; with the directives around it that the page has, or
