@@ -76,6 +76,33 @@ fn a_file_with_very_many_patterns_is_refused() {
     running.stop();
 }
 
+/// The form of apache-ultimate-bad-bot-blocker, whose list has 7,851 lines.
+#[test]
+fn a_list_of_thousands_of_referrers_is_served() {
+    let hosts = (0..4_000)
+        .map(|n| format!("RewriteCond %{{HTTP_REFERER}} ^http(s)?://(www.)?.*bad-site{n}\\.com.*$ [NC,OR]"));
+    let lines: Vec<String> = hosts.collect();
+    let last = "RewriteCond %{HTTP_REFERER} ^none$\nRewriteRule .* - [F]\n";
+    let text = format!("RewriteEngine on\n{}\n{last}", lines.join("\n"));
+    let site = site(&[(".htaccess", &text)]);
+    let running = site.start(Server::Fulmar);
+    for (referrer, expected) in [
+        ("", 200),
+        ("\nReferer: https://example.org/", 200),
+        ("\nReferer: ftp://www.bad-site3999.com/", 200),
+        ("\nReferer: https://www.bad-site3.com/", 403),
+        ("\nReferer: http://x.BAD-site3999.com/page", 403),
+    ] {
+        assert_eq!(
+            status(&running, &format!("GET /a.txt{referrer}")),
+            expected,
+            "{referrer:?} {}",
+            running.all_logs()
+        );
+    }
+    running.stop();
+}
+
 /// What a rule costs besides its pattern counts, too: calls of the file system, and texts.
 #[test]
 fn other_work_of_rules_has_an_end() {

@@ -47,6 +47,12 @@ impl Literal {
         Some(Literal { text, case_insensitive, at_start, optional_slash, at_end, before_newline })
     }
 
+    /// A text that may stand anywhere.
+    pub(super) fn anywhere(text: Box<[u8]>, case_insensitive: bool) -> Literal {
+        let (at_start, optional_slash, at_end, before_newline) = (false, false, false, false);
+        Literal { text, case_insensitive, at_start, optional_slash, at_end, before_newline }
+    }
+
     /// Where the literal first is in a subject.
     pub(super) fn find(&self, subject: &[u8]) -> Option<(usize, usize)> {
         let last = subject.len().checked_sub(self.text.len())?;
@@ -54,9 +60,20 @@ impl Literal {
             (true, _) => return self.end_at(subject, 0).map(|end| (0, end)),
             // A slash and a newline may follow.
             (false, true) => last.saturating_sub(2),
-            (false, false) => 0,
+            (false, false) => return self.find_anywhere(subject.get(..=last)?, subject),
         };
         (first..=last).find_map(|start| self.end_at(subject, start).map(|end| (start, end)))
+    }
+
+    /// As [`Literal::find`], for a match that starts in this part of the subject.
+    fn find_anywhere(&self, starts: &[u8], subject: &[u8]) -> Option<(usize, usize)> {
+        let Some(first) = self.text.first() else { return self.end_at(subject, 0).map(|end| (0, end)) };
+        let (lower, upper) = match self.case_insensitive {
+            true => (first.to_ascii_lowercase(), first.to_ascii_uppercase()),
+            false => (*first, *first),
+        };
+        memchr::memchr2_iter(lower, upper, starts)
+            .find_map(|start| self.end_at(subject, start).map(|end| (start, end)))
     }
 
     /// Where the match ends that starts here.

@@ -10,6 +10,7 @@ mod number;
 mod path;
 mod pattern;
 mod pattern_set;
+mod required;
 mod subset;
 mod template;
 mod time;

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::ValueError;
 use super::dollar;
 use super::literal::Literal;
+use super::required::Required;
 use super::subset;
 use crate::tree::printable;
 
@@ -28,6 +29,7 @@ const LIMITED_STEPS_MAX: usize = 10_000_000;
 const LITERAL_BYTES: usize = 192;
 const LINEAR_BYTES: (usize, usize) = (8 * 1024, 64);
 const BACKTRACKING_BYTES: (usize, usize) = (3 * 1024, 48);
+const ON_DEMAND_BYTES: (usize, usize) = (320, 3);
 
 /// The length of a pattern, multiplied by that of a subject, up to which a match takes some microseconds at most.
 const QUICK_PRODUCT_MAX: usize = 4096;
@@ -90,6 +92,8 @@ enum Engine {
         for_newline: OnceLock<Option<pcre2::bytes::Regex>>,
     },
     Backtracking(pcre2::bytes::Regex),
+    /// A linear pattern that is compiled for each subject that contains this text. Other subjects do not match.
+    OnDemand(Literal),
 }
 
 /// Where the groups of a pattern matched.
@@ -130,13 +134,33 @@ impl Pattern {
         language: Language,
         limit: u32,
     ) -> Result<Pattern, ValueError> {
-        let bytes_max = LIMITED_BYTES + LIMITED_BYTES_PER_BYTE * text.len();
         let source = Source { text, case_insensitive, language };
         let (engine, names) = match source.literal() {
             Some(literal) => (Engine::Literal(literal), Box::from([None])),
-            None => source.compile(limit, bytes_max)?,
+            None => source.compile(limit, source.limited_bytes())?,
         };
         let text = text.into();
+        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: true, engine })
+    }
+
+    /// As [`Pattern::limited`], in little memory where each match contains a known text: such a pattern is compiled for each
+    /// subject that contains the text, in some 100 microseconds.
+    ///
+    /// # Errors
+    /// [`ValueError::Pattern`] with PCRE2's message.
+    pub fn on_demand(
+        text: &[u8],
+        case_insensitive: bool,
+        language: Language,
+        limit: u32,
+    ) -> Result<Pattern, ValueError> {
+        let source = Source { text, case_insensitive, language };
+        let required = if source.literal().is_none() { source.required() } else { None };
+        let Some(Required { text: required, names }) = required else {
+            return Pattern::limited(text, case_insensitive, language, limit);
+        };
+        let engine = Engine::OnDemand(Literal::anywhere(required, case_insensitive));
+        let (text, names) = (text.into(), names.into());
         Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: true, engine })
     }
 
@@ -146,17 +170,19 @@ impl Pattern {
             Engine::Literal(_) => (LITERAL_BYTES, 2),
             Engine::Linear { .. } => LINEAR_BYTES,
             Engine::Backtracking(_) => BACKTRACKING_BYTES,
+            Engine::OnDemand(_) => ON_DEMAND_BYTES,
         };
         base.saturating_add(per_byte.saturating_mul(self.text.len()))
     }
 
-    /// Whether a match in a subject of this length cannot take more than some microseconds.
-    pub fn is_quick(&self, subject_bytes: usize) -> bool {
-        let product = self.text.len().max(1).saturating_mul(subject_bytes);
+    /// Whether a match in this subject cannot take more than some microseconds.
+    pub fn is_quick(&self, subject: &[u8]) -> bool {
+        let product = self.text.len().max(1).saturating_mul(subject.len());
         let repeats = self.text.contains(&b'{');
-        match self.engine {
+        match &self.engine {
             Engine::Literal(_) => product <= QUICK_PRODUCT_MAX,
             Engine::Linear { .. } => product <= QUICK_PRODUCT_MAX && !repeats,
+            Engine::OnDemand(text) => product <= QUICK_PRODUCT_MAX && text.find(subject).is_none(),
             Engine::Backtracking(_) => false,
         }
     }
@@ -173,6 +199,7 @@ impl Pattern {
     pub fn try_is_match(&self, subject: &[u8]) -> Result<bool, TooManySteps> {
         match self.engine_for(subject) {
             Some(Chosen::Linear(regex)) => Ok(regex.is_match(subject)),
+            Some(Chosen::LinearOnce(regex)) => Ok(regex.is_match(subject)),
             Some(Chosen::Backtracking(regex)) => regex.is_match(subject).map_err(|_| TooManySteps),
             Some(Chosen::Once(regex)) => regex.is_match(subject).map_err(|_| TooManySteps),
             Some(Chosen::Literal(literal)) => Ok(literal.find(subject).is_some()),
@@ -191,15 +218,8 @@ impl Pattern {
     /// [`TooManySteps`].
     pub fn try_captures(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, TooManySteps> {
         let found = match self.engine_for(subject) {
-            Some(Chosen::Linear(regex)) if self.names.len() == 1 => match regex.find(subject) {
-                Some(found) => captures.fill([Some((found.start(), found.end()))]),
-                None => false,
-            },
-            Some(Chosen::Linear(regex)) => {
-                let mut places = regex.capture_locations();
-                let found = regex.captures_read(&mut places, subject).is_some();
-                found && captures.fill((0..places.len()).map(|group| places.get(group)))
-            }
+            Some(Chosen::Linear(regex)) => search(regex, subject, captures),
+            Some(Chosen::LinearOnce(regex)) => search(&regex, subject, captures),
             Some(Chosen::Backtracking(regex)) => backtrack(regex, subject, captures)?,
             Some(Chosen::Once(regex)) => backtrack(&regex, subject, captures)?,
             Some(Chosen::Literal(literal)) => match literal.find(subject) {
@@ -223,7 +243,7 @@ impl Pattern {
 
     /// Whether subjects are matched in linear time (but for those of nginx that end in a newline).
     pub fn is_linear(&self) -> bool {
-        matches!(self.engine, Engine::Linear { .. } | Engine::Literal(_))
+        matches!(self.engine, Engine::Linear { .. } | Engine::Literal(_) | Engine::OnDemand(_))
     }
 
     /// The pattern for an automaton of several, where it can be a part of one.
@@ -243,6 +263,15 @@ impl Pattern {
         }
         match &self.engine {
             Engine::Literal(literal) => Some(Chosen::Literal(literal)),
+            Engine::OnDemand(text) if text.find(subject).is_none() => None,
+            Engine::OnDemand(_) if self.is_before_line_end(subject) => self.compiled_once(subject),
+            Engine::OnDemand(_) => {
+                let source = self.source();
+                match source.linear(source.limited_bytes()) {
+                    Some(regex) => Some(Chosen::LinearOnce(Box::new(regex))),
+                    None => self.compiled_once(subject),
+                }
+            }
             Engine::Backtracking(_) if self.limit_for(subject) < self.limit => self.compiled_once(subject),
             Engine::Backtracking(regex) => Some(Chosen::Backtracking(regex)),
             Engine::Linear { .. } if self.is_before_line_end(subject) && self.is_limited => {
@@ -302,6 +331,7 @@ impl fmt::Debug for Pattern {
 
 enum Chosen<'p> {
     Linear(&'p regex::bytes::Regex),
+    LinearOnce(Box<regex::bytes::Regex>),
     Backtracking(&'p pcre2::bytes::Regex),
     Once(Box<pcre2::bytes::Regex>),
     Literal(&'p Literal),
@@ -323,6 +353,11 @@ impl Source<'_> {
         Literal::parse(self.text, self.case_insensitive, self.language.dollar_matches_before_line_end())
     }
 
+    /// How large a limited pattern may become for linear time.
+    fn limited_bytes(self) -> usize {
+        LIMITED_BYTES + LIMITED_BYTES_PER_BYTE * self.text.len()
+    }
+
     /// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps it small.
     fn compile(self, limit: u32, bytes_max: usize) -> Result<(Engine, Names), ValueError> {
         if let Some(regex) = self.linear(bytes_max) {
@@ -334,10 +369,18 @@ impl Source<'_> {
         Ok((Engine::Backtracking(regex), names))
     }
 
+    /// The pattern as text, if both engines mean the same by it.
+    fn common_text(&self) -> Option<&str> {
+        std::str::from_utf8(self.text).ok().filter(|text| subset::means_the_same(text.as_bytes()))
+    }
+
+    /// What is known of the pattern without compiling it, if each match contains a known text.
+    fn required(self) -> Option<Required> {
+        Required::of(self.common_text()?)
+    }
+
     fn linear(self, bytes_max: usize) -> Option<regex::bytes::Regex> {
-        let text =
-            std::str::from_utf8(self.text).ok().filter(|text| subset::means_the_same(text.as_bytes()))?;
-        let mut builder = regex::bytes::RegexBuilder::new(text);
+        let mut builder = regex::bytes::RegexBuilder::new(self.common_text()?);
         builder.unicode(false).case_insensitive(self.case_insensitive);
         builder.dot_matches_new_line(self.language.dot_matches_line_end()).size_limit(bytes_max).build().ok()
     }
@@ -374,6 +417,15 @@ impl Source<'_> {
             ValueError::Pattern(Wrong { message, offset })
         })
     }
+}
+
+fn search(regex: &regex::bytes::Regex, subject: &[u8], captures: &mut Captures) -> bool {
+    if regex.captures_len() == 1 {
+        return regex.find(subject).is_some_and(|found| captures.fill([Some((found.start(), found.end()))]));
+    }
+    let mut places = regex.capture_locations();
+    let found = regex.captures_read(&mut places, subject).is_some();
+    found && captures.fill((0..places.len()).map(|group| places.get(group)))
 }
 
 fn backtrack(
@@ -531,6 +583,32 @@ mod tests {
     }
 
     #[test]
+    fn patterns_on_demand_match_as_before_and_take_little_memory() {
+        let text = r"^http(s)?://(www.)?.*bad-site\.com.*$";
+        for language in [Language::Nginx, Language::Apache] {
+            let limited = Pattern::limited(text.as_bytes(), true, language, LIMIT).unwrap();
+            let on_demand = Pattern::on_demand(text.as_bytes(), true, language, LIMIT).unwrap();
+            assert!(on_demand.size_bytes() * 20 < limited.size_bytes() && on_demand == limited);
+            assert_eq!(on_demand.names(), limited.names());
+            for subject in [
+                "https://www.x.BAD-site.com/",
+                "ftp://bad-site.com",
+                "http://good.com",
+                "http://a.bad-site.com\n",
+            ] {
+                let mut captures = [Captures::default(), Captures::default()];
+                let [first, second] = &mut captures;
+                let found = limited.captures(subject.as_bytes(), first);
+                assert_eq!(on_demand.captures(subject.as_bytes(), second), found, "{subject}");
+                assert_eq!(on_demand.is_match(subject.as_bytes()), found, "{subject}");
+                assert_eq!(captures[0], captures[1], "{subject}");
+            }
+        }
+        let other = |text: &[u8]| Pattern::on_demand(text, false, Language::Apache, LIMIT);
+        assert!(!other(b"(?=wordpress)").unwrap().is_linear() && other(b"(wordpress").is_err());
+    }
+
+    #[test]
     fn errors_name_the_place() {
         let error =
             |text: &str| Pattern::new(text.as_bytes(), false, Language::Nginx).unwrap_err().to_string();
@@ -562,7 +640,7 @@ mod tests {
 
     fn groups_of(engine: Engine, source: Source<'_>, subject: &str) -> Option<Vec<Option<(u32, u32)>>> {
         let count = match &engine {
-            Engine::Literal(_) => 1,
+            Engine::Literal(_) | Engine::OnDemand(_) => 1,
             Engine::Linear { regex, .. } => regex.captures_len(),
             Engine::Backtracking(regex) => regex.captures_len(),
         };

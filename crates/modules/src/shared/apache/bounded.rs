@@ -69,7 +69,7 @@ pub(crate) fn find(
     captures: &mut Captures,
     budget: &Budget,
 ) -> Result<bool, Failure> {
-    if pattern.is_quick(subject.len()) {
+    if pattern.is_quick(subject) {
         budget.step(subject.len())?;
         return Ok(pattern.try_captures(subject, captures)?);
     }
@@ -78,7 +78,7 @@ pub(crate) fn find(
 
 /// Whether a pattern matches anywhere in a subject, as [`find`].
 pub(crate) fn is_match(pattern: &Pattern, subject: &[u8], budget: &Budget) -> Result<bool, Failure> {
-    if pattern.is_quick(subject.len()) {
+    if pattern.is_quick(subject) {
         budget.step(subject.len())?;
         return Ok(pattern.try_is_match(subject)?);
     }

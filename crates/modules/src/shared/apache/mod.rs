@@ -66,7 +66,10 @@ pub(crate) fn pattern(
     text: &[u8],
     ignore_case: bool,
 ) -> Result<Arc<Pattern>, Diagnostic> {
-    let pattern = Pattern::limited(text, ignore_case, Language::Apache, STEPS_MAX);
+    // Lists of thousands of patterns fit into memory because a request needs few of them.
+    let (used, max) = loading.memory_bytes;
+    let compile = if used > max / 8 { Pattern::on_demand } else { Pattern::limited };
+    let pattern = compile(text, ignore_case, Language::Apache, STEPS_MAX);
     held(loading, pattern.map_err(|error| error.at(args.node, word))?, args.node.span)
 }
 
