@@ -154,7 +154,6 @@ fn shown(response: &Response, port: u16) -> String {
                 continue;
             }
             "transfer-encoding" | "content-length" => continue,
-            "last-modified" if response.status >= 400 => continue,
             "content-type" | "last-modified" if own_page || is_listing => continue,
             "expires" => format!("expires: {}", relative(&value, response.field("Date"))),
             "cache-control" => format!("cache-control: {}", rounded(&value)),

@@ -224,7 +224,7 @@ fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
         write_number(length, 1, out);
         out.extend_from_slice(b"\r\n");
     }
-    if let Some(seconds) = head.last_modified.filter(|_| head.status.is_dated()) {
+    if let Some(seconds) = head.last_modified {
         out.extend_from_slice(b"Last-Modified: ");
         out.extend_from_slice(&date_text(seconds));
         out.extend_from_slice(b"\r\n");

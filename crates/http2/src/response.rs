@@ -140,7 +140,7 @@ fn describe(head: &ResponseHead, mut add: impl FnMut(&[u8], &[u8])) {
     if let Some(length) = head.content_length.filter(|_| head.status != Status::NO_CONTENT) {
         add(b"content-length", digits(length, 1, &mut [0; DIGITS]));
     }
-    if let Some(seconds) = head.last_modified.filter(|_| head.status.is_dated()) {
+    if let Some(seconds) = head.last_modified {
         add(b"last-modified", &date_text(seconds));
     }
     if let Some(location) = &head.location {

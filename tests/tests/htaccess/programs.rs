@@ -50,7 +50,8 @@ fn site(php: &Php, more: &str, files: &[(&str, &str)]) -> Site {
 }
 
 /// The fields of responses that are compared.
-const SHOWN: [&str; 4] = ["X-Parts", "X-Query", "X-Expression", "Access-Control-Allow-Origin"];
+const SHOWN: [&str; 5] =
+    ["X-Parts", "X-Query", "X-Expression", "Access-Control-Allow-Origin", "Content-Language"];
 
 /// Has both servers answer the requests with these files.
 fn agree(files: &[(&str, &str)], requests: &[&str]) {
@@ -83,6 +84,23 @@ fn agree(files: &[(&str, &str)], requests: &[&str]) {
     }
     assert!(report.is_empty(), "{report}\n--- apache\n{}{}", apache.log(), fulmar.all_logs());
     fulmar.stop();
+}
+
+#[test]
+fn programs_have_the_language_of_their_files() {
+    let lost = "<?php http_response_code(404); echo 'lost';";
+    let files = [
+        (
+            ".htaccess",
+            "DefaultLanguage de\nAddLanguage fr .fr\nErrorDocument 403 /closed.php\nRewriteEngine on\n\
+            RewriteCond %{HTTP_USER_AGENT} x\nRewriteRule ^closed - [F]\n",
+        ),
+        ("page.php", "<?php echo 'page';"),
+        ("page.fr.php", "<?php echo 'page';"),
+        ("lost.php", lost),
+        ("closed.php", "<?php echo 'closed';"),
+    ];
+    agree(&files, &["GET /page.php", "GET /page.fr.php", "GET /lost.php", "GET /missing.php", "GET /"]);
 }
 
 const BASIC: &str = "Authorization: Basic dXNlcjpwYXNz";

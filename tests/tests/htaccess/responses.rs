@@ -317,3 +317,42 @@ fn an_error_document_that_fails_leaves_the_settings_of_the_request() {
         ],
     );
 }
+
+#[test]
+fn pages_of_errors_keep_their_dates() {
+    agree(
+        &[(
+            ".htaccess",
+            "ErrorDocument 404 /error.html\nErrorDocument 403 /error.html\n<Files a.txt>\nRequire all denied\n</Files>\n",
+        )],
+        &[
+            "GET /missing",
+            "HEAD /missing",
+            "GET /a.txt",
+            "GET /missing\nIf-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT",
+        ],
+    );
+}
+
+/// Apache has these variables if mod_ssl is loaded, also without TLS.
+#[test]
+fn header_shows_variables_of_the_server() {
+    const NAMES: [&str; 9] = [
+        "HTTPS",
+        "REQUEST_URI",
+        "QUERY_STRING",
+        "REQUEST_METHOD",
+        "REMOTE_ADDR",
+        "SERVER_PROTOCOL",
+        "HTTP_USER_AGENT",
+        "SSL_PROTOCOL",
+        "NONE",
+    ];
+    let parts: Vec<String> = NAMES.iter().map(|name| format!("%{{{name}}}s")).collect();
+    let text = format!("Header set X-Server \"{}\"\n", parts.join("|"));
+    agree_on(
+        site(&[(".htaccess", &text)]),
+        &["ssl", "socache_shmcb"],
+        &["GET /a.txt?x=1", "GET /a.txt\nUser-Agent: test", "POST /a.txt\nContent-Length: 0"],
+    );
+}

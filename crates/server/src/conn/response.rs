@@ -1,6 +1,6 @@
 //! A response in every version of HTTP: which fields the server adds, and which bodies leave together with their head.
 
-use contract::{Body, Exchange, Piece};
+use contract::{Body, Exchange, Piece, Replaced};
 use http::{HTTP_DATE_LENGTH, Status};
 use journal::clock::{self, Time};
 
@@ -23,8 +23,10 @@ pub(crate) struct ResponseFields {
 /// Removes from a response what is not sent, and finds what the server says besides.
 pub(crate) fn response_fields(exchange: &mut Exchange) -> ResponseFields {
     // What is not sent is taken away here, and not where the head is written, so that a log shows what was sent.
+    // As in Apache, a page that a `.htaccess` file names for an error keeps the date of its file.
+    let is_named_page = exchange.error_page_used == Replaced::Kept;
     let response = &mut exchange.response;
-    if !response.status.is_dated() {
+    if !response.status.is_dated() && !is_named_page {
         response.last_modified = None;
     }
     // What another server, in its own words, says of a content that is not there is passed on.

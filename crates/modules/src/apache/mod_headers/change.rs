@@ -128,7 +128,10 @@ impl Change {
                     let value = environment::get(exchange, name);
                     append(&mut out, value.as_deref().unwrap_or(b"(null)"))?;
                 }
-                Part::Secret => append(&mut out, b"(null)")?,
+                Part::OfServer(name) => {
+                    let value = of_server(exchange, name).filter(|value| !value.is_empty());
+                    append(&mut out, value.as_deref().unwrap_or(b"(null)"))?;
+                }
                 Part::Time => append(&mut out, format!("t={}", microseconds(exchange.started)).as_bytes())?,
                 Part::Duration => {
                     let lasted = microseconds(Time::now()) - microseconds(exchange.started);
@@ -200,6 +203,17 @@ impl Change {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+}
+
+/// A variable of the server, as `%{NAME}s` names it.
+fn of_server(exchange: &Exchange, name: &str) -> Option<Vec<u8>> {
+    if let Some(field) = variables::field(name) {
+        return variables::request_field(exchange, field);
+    }
+    match variables::time_format(name) {
+        Some(format) => Some(variables::now(format)),
+        None => variables::getter(name).map(|get| get(exchange)),
     }
 }
 

@@ -44,6 +44,7 @@ use crate::apache::mod_mime;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::expression::{Expression, Text};
 use crate::shared::apache::{in_all_files, pattern, values, wrong};
+use conf::tree::printable;
 use conf::value::Pattern;
 use conf::{Arity, Diagnostic, Word};
 use contract::{
@@ -124,8 +125,8 @@ enum Part {
     Text(Vec<u8>),
     /// `%{NAME}e`
     Variable(Box<[u8]>),
-    /// `%{NAME}s`, about TLS, which is kept from files.
-    Secret,
+    /// `%{NAME}s`: of the server's own variables, but those about TLS (`SSL_…`), which are kept from files.
+    OfServer(Box<str>),
     /// `%t`: when the request began, in microseconds.
     Time,
     /// `%D`: for how many microseconds it has lasted.
@@ -238,7 +239,10 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
                     return Err(wrong(args, "a format that is not supported in", word));
                 };
                 parts.push(Part::Text(std::mem::take(&mut text)));
-                parts.push(if *kind == b'e' { Part::Variable(tail[..end].into()) } else { Part::Secret });
+                parts.push(match kind {
+                    b'e' => Part::Variable(tail[..end].into()),
+                    _ => Part::OfServer(printable(&tail[..end]).into()),
+                });
                 rest = &tail[end + 2..];
             }
             (b'%', [kind @ (b't' | b'D' | b'l' | b'i' | b'b'), tail @ ..]) => {

@@ -72,7 +72,8 @@ pub(super) struct Languages;
 
 impl Filter for Languages {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let Some(path) = methods::path_of_file(exchange) else { return body };
+        let path = methods::path_of_file(exchange).or_else(|| methods::path_of_program(exchange));
+        let Some(path) = path else { return body };
         let Description { mut languages, .. } = describe(&exchange.scope, &path);
         if languages.is_empty() {
             return body;

@@ -4,7 +4,7 @@ use super::variables;
 use crate::apache::apache_core::content::Unforced;
 use crate::apache::apache_core::sections::METHODS;
 use bytes::Bytes;
-use contract::{Body, Exchange, Step};
+use contract::{Body, Exchange, Replaced, Step};
 use http::{Method, Status};
 
 /// The methods that files have.
@@ -28,6 +28,12 @@ pub(crate) fn path_of_file(exchange: &Exchange) -> Option<Vec<u8>> {
         None if exchange.error.is_some() => None,
         None => exchange.attached::<Answered>().map(|answered| answered.0.clone()),
     }
+}
+
+/// The path of the file that made the response, if it is neither a page of the server's own nor about a directory.
+pub(crate) fn path_of_program(exchange: &Exchange) -> Option<Vec<u8>> {
+    let is_own_page = exchange.error.is_some() && exchange.error_page_used == Replaced::No;
+    without_info(exchange).filter(|path| !is_own_page && !path.ends_with(b"/"))
 }
 
 /// The path of a request without what comes after that of the file.
