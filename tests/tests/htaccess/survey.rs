@@ -144,3 +144,40 @@ fn an_explanation_names_the_rule_and_the_condition() {
     let denied = explain("/users/x");
     assert!(denied.contains("mod_authz_core refuses the request with 403"), "{denied}");
 }
+
+#[test]
+fn an_explanation_names_redirects_and_access_rules() {
+    let redirects = "Redirect permanent /old /new\nRedirectMatch 410 ^/gone$\n";
+    let closed = "Require ip 192.0.2.1\nRequire ip 192.0.2.2\n";
+    let denied = "Order allow,deny\nAllow from all\nDeny from 127.0.0.0/8\n";
+    let site = site(&[
+        (".htaccess", redirects),
+        ("closed/.htaccess", closed),
+        ("denied/.htaccess", denied),
+        ("ordered/.htaccess", "Order allow,deny\nAllow from 192.0.2.1\n"),
+        ("users/.htaccess", "AuthType Basic\nAuthName x\nAuthUserFile none\nRequire valid-user\n"),
+    ]);
+    let port = site.write_configuration(Server::Fulmar, super::CONFIGURATION)[&0];
+    let root = site.root();
+    for (path, feature, text, line) in [
+        ("/old/x", "redirect", "ends with 301", ".htaccess:1: Redirect permanent /old /new"),
+        ("/gone", "redirect", "ends with 410", ".htaccess:2: RedirectMatch 410 ^/gone$"),
+        ("/closed/x", "require", "is not met", "closed/.htaccess:1: Require ip 192.0.2.1"),
+        ("/closed/x", "require", "is not met", "closed/.htaccess:2: Require ip 192.0.2.2"),
+        ("/denied/x", "deny", "names the client", "denied/.htaccess:3: Deny from 127.0.0.0/8"),
+        (
+            "/ordered/x",
+            "order",
+            "lets in only clients that \"Allow\" names",
+            "ordered/.htaccess:1: Order allow,deny",
+        ),
+        ("/users/x", "require", "needs a user", "users/.htaccess:4: Require valid-user"),
+    ] {
+        let mut command = std::process::Command::new(Server::Fulmar.path());
+        command.arg("explain").arg("-c").arg(site.prefix().join("fulmar.conf")).arg("-p").arg(site.prefix());
+        let output = command.arg(format!("http://localhost:{port}{path}")).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = format!("{feature:<12} {text}\n             {}/{line}\n", root.display());
+        assert!(told.contains(&expected), "{expected}\n{told}");
+    }
+}

@@ -42,6 +42,7 @@
 //! ```
 
 use crate::apache::mod_authz_core::REQUIRE;
+use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
 use conf::value::{choice, subnet};
@@ -77,7 +78,7 @@ pub(crate) static ALLOW: Directive<Limited> = in_file(Directive::new("Allow", pa
 
 /// `Deny from WHO …`
 pub(crate) static DENY: Directive<Limited> =
-    in_file(Directive::new("Deny", |args, loading| Ok(limited(loading, Line::Deny(parse_who(args)?)))))
+    in_file(Directive::new("Deny", |args, loading| Ok(limited(args, loading, Line::Deny(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
         .help("Denies all, addresses, networks, or requests with a variable of the environment.");
@@ -87,8 +88,8 @@ pub(crate) static SATISFY: Directive<Satisfying> = in_file(Directive::new("Satis
     .args(Arity::Exactly(1))
     .help("Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).");
 
-/// A directive, and the methods that it counts for; none for all.
-pub(crate) type Limited = (Option<Arc<Methods>>, Line);
+/// A directive, the methods that it counts for (none for all), and where it stands.
+pub(crate) type Limited = (Option<Arc<Methods>>, Line, Arc<Place>);
 
 /// The methods that a `Satisfy` counts for, none for all, and whether it is `Any`.
 pub(crate) type Satisfying = (Option<Arc<Methods>>, bool);
@@ -115,15 +116,15 @@ pub(crate) enum Who {
     Variable(Box<[u8]>, bool),
 }
 
-fn limited(loading: &Loading, line: Line) -> Limited {
-    (loading.methods.clone(), line)
+fn limited(args: &Args<'_>, loading: &Loading, line: Line) -> Limited {
+    (loading.methods.clone(), line, Arc::new(Place::new(args, loading)))
 }
 
 fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagnostic> {
     let word = args.word(0)?;
     match word.text.to_ascii_lowercase().as_slice() {
-        b"deny,allow" => Ok(limited(loading, Line::Order(true))),
-        b"allow,deny" | b"mutual-failure" => Ok(limited(loading, Line::Order(false))),
+        b"deny,allow" => Ok(limited(args, loading, Line::Order(true))),
+        b"allow,deny" | b"mutual-failure" => Ok(limited(args, loading, Line::Order(false))),
         _ => Err(wrong(args, "an unknown order", word)),
     }
 }
@@ -136,7 +137,7 @@ fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<Satisfying, D
 /// Apache takes `*` for the name of a host, which no client has. `Deny` with it is an error: it was meant to deny all.
 fn parse_allow(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagnostic> {
     let Some(star) = args.words().iter().skip(1).find(|word| word.is("*")) else {
-        return Ok(limited(loading, Line::Allow(parse_who(args)?)));
+        return Ok(limited(args, loading, Line::Allow(parse_who(args)?)));
     };
     let message = "\"Allow from *\" lets no client in, as in Apache: \"*\" is not the name of a host";
     let note = Diagnostic::warn(message).at(args.node.span).under(star.span);
@@ -144,7 +145,7 @@ fn parse_allow(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
     let others = args.words().iter().filter(|word| !word.is("*")).cloned().collect();
     let node = Node { args: others, ..args.node.clone() };
     let who = if node.args.len() > 1 { parse_who(&Args { node: &node, ..*args })? } else { Vec::new() };
-    Ok(limited(loading, Line::Allow(who)))
+    Ok(limited(args, loading, Line::Allow(who)))
 }
 
 /// Names of hosts are not looked up; an unknown word is an error, so all requests are denied.
@@ -235,6 +236,7 @@ impl Handler for Rules {
         if self.passes(exchange) || refusing::is_let_in(exchange) {
             return Step::Next;
         }
+        self.tell(exchange);
         exchange.log(Level::Error, "access forbidden by rule of a .htaccess file");
         refusing::refuse(exchange, Status::FORBIDDEN)
     }
@@ -244,7 +246,7 @@ impl Rules {
     fn of(view: &View<'_>) -> Option<Rules> {
         let written = nearest(view)?.here(&ORDER);
         let lines: Vec<Limited> = written.into_iter().map(|line| line.value.clone()).collect();
-        let units = |(_, line): &Limited| match line {
+        let units = |(_, line, _): &Limited| match line {
             Line::Order(_) => 1,
             Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
         };
@@ -265,7 +267,7 @@ impl Rules {
     /// Whether the rules let a client pass.
     fn passes(&self, exchange: &Exchange) -> bool {
         let (mut allow_last, mut allowed, mut denied) = (true, false, false);
-        for line in self.lines_for(exchange) {
+        for (line, _) in self.lines_for(exchange) {
             match line {
                 Line::Order(last) => allow_last = *last,
                 Line::Allow(who) => allowed |= who.iter().any(|who| who.holds(exchange)),
@@ -276,10 +278,26 @@ impl Rules {
     }
 
     /// The lines that count for the method of a request.
-    fn lines_for<'r>(&'r self, exchange: &Exchange) -> impl Iterator<Item = &'r Line> {
+    fn lines_for<'r>(&'r self, exchange: &Exchange) -> impl Iterator<Item = (&'r Line, &'r Place)> {
         let method = variables::method(exchange);
-        let counts = |(methods, _): &&Limited| methods.as_ref().is_none_or(|methods| methods.has(method));
-        self.lines.iter().filter(counts).map(|(_, line)| line)
+        let counts = |(methods, ..): &&Limited| methods.as_ref().is_none_or(|methods| methods.has(method));
+        self.lines.iter().filter(counts).map(|(_, line, place)| (line, &**place))
+    }
+
+    /// Names the line by which a client does not pass: a `Deny` that names it, or else the `Order`.
+    fn tell(&self, exchange: &Exchange) {
+        let names_client =
+            |line: &Line| matches!(line, Line::Deny(who) if who.iter().any(|who| who.holds(exchange)));
+        let denying = self.lines_for(exchange).filter(|(line, _)| names_client(line)).last();
+        let order = || self.lines_for(exchange).filter(|(line, _)| matches!(line, Line::Order(_))).last();
+        match (denying, order()) {
+            (Some((_, place)), _) => exchange.tell(|| place.event("deny", "names the client".to_owned())),
+            (None, Some((_, place))) => {
+                exchange
+                    .tell(|| place.event("order", "lets in only clients that \"Allow\" names".to_owned()));
+            }
+            (None, None) => {}
+        }
     }
 }
 

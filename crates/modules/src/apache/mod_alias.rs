@@ -34,6 +34,7 @@
 //! HTTP/1.1 410 Gone
 //! ```
 
+use crate::apache::mod_rewrite::place::Place;
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
@@ -100,6 +101,7 @@ pub(crate) struct Redirect {
     from: From,
     /// None where the status is no redirection.
     to: Option<Box<[u8]>>,
+    place: Arc<Place>,
 }
 
 #[derive(Clone, Debug)]
@@ -138,7 +140,8 @@ fn parse(
         false if from.text.starts_with(b"/") => From::Path(from.text.clone()),
         false => return Err(wrong(args, "no path:", from)),
     };
-    Ok(Redirect { status, is_relative: false, from, to: to.map(|to| to.text.clone()) })
+    let (to, place) = (to.map(|to| to.text.clone()), Arc::new(Place::new(args, loading)));
+    Ok(Redirect { status, is_relative: false, from, to, place })
 }
 
 pub(crate) fn status_of(word: &Word) -> Option<Status> {
@@ -204,6 +207,7 @@ pub(crate) fn apply(exchange: &mut Exchange, redirects: &[Redirect], budget: &Bu
 
 impl Redirect {
     fn answer(&self, exchange: &mut Exchange, mut target: Vec<u8>) -> Step {
+        exchange.tell(|| self.place.event("redirect", format!("ends with {}", self.status.0)));
         if self.to.is_some() {
             if let Some(args) = exchange.request.args.as_ref().filter(|_| !target.contains(&b'?')) {
                 target.push(b'?');

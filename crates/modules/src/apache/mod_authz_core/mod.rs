@@ -184,6 +184,18 @@ impl Merged {
         }
     }
 
+    /// Names the requirements that count for the method.
+    fn tell(&self, asker: &Asker<'_>) {
+        match self {
+            Merged::One(list) => {
+                let method = variables::method(asker.exchange);
+                let counting = list.iter().filter(|requirement| requirement.counts(method));
+                counting.for_each(|requirement| requirement.tell(asker));
+            }
+            Merged::Both(_, both) => both.iter().for_each(|rules| rules.tell(asker)),
+        }
+    }
+
     /// Whether every request is granted.
     fn grant_all(&self) -> bool {
         match self {
@@ -236,7 +248,12 @@ impl Handler for Required {
         if has_alternative || refusing::is_let_in(exchange) {
             return Step::Next;
         }
-        match self.rules.judge(&Asker { exchange, user: None }) {
+        let asker = Asker { exchange, user: None };
+        let verdict = self.rules.judge(&asker);
+        if !matches!(verdict, None | Some(Verdict::Granted)) {
+            self.rules.tell(&asker);
+        }
+        match verdict {
             None | Some(Verdict::Granted) => Step::Next,
             Some(Verdict::NeedsUser) => match &self.basic {
                 Some(basic) => {

@@ -2,6 +2,7 @@
 
 use crate::apache::apache_core::sections::METHODS;
 use crate::apache::mod_access_compat::in_network;
+use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{environment, variables, wrong};
 use conf::value::subnet;
@@ -17,6 +18,8 @@ pub(crate) struct Requirement {
     methods: Option<Arc<Methods>>,
     negated: bool,
     what: What,
+    /// Where it stands, if it is not inside of another one.
+    place: Option<Arc<Place>>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +65,8 @@ pub(super) fn alone(args: &Args<'_>, loading: &mut Loading) -> Result<Requiremen
     if requirement.negated {
         return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
     }
-    Ok(Requirement { methods: loading.methods.clone(), ..requirement })
+    let place = Some(Arc::new(Place::new(args, loading)));
+    Ok(Requirement { methods: loading.methods.clone(), place, ..requirement })
 }
 
 fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
@@ -93,7 +97,7 @@ fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic
         }
         _ => return Err(wrong(args, "a requirement that is not supported,", kind)),
     };
-    Ok(Requirement { methods: None, negated, what })
+    Ok(Requirement { methods: None, negated, what, place: None })
 }
 
 fn network(args: &Args<'_>, word: &Word) -> Result<IpNet, Diagnostic> {
@@ -125,7 +129,8 @@ pub(super) fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Resul
     if kind != Kind::All && list.iter().any(Requirement::is_negative) {
         return Err(args.error("holds negations that have no effect there"));
     }
-    Ok(Requirement { methods: loading.methods.clone(), negated: false, what: What::Group(kind, list) })
+    let (methods, place) = (loading.methods.clone(), Some(Arc::new(Place::new(args, loading))));
+    Ok(Requirement { methods, negated: false, what: What::Group(kind, list), place })
 }
 
 fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
@@ -141,6 +146,19 @@ fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Require
 }
 
 impl Requirement {
+    /// Says where it stands, and whether it is met.
+    pub(super) fn tell(&self, asker: &Asker<'_>) {
+        let Some(place) = &self.place else { return };
+        asker.exchange.tell(|| {
+            let text = match self.verdict(asker) {
+                Verdict::Granted => "is met",
+                Verdict::NeedsUser => "needs a user",
+                Verdict::Denied | Verdict::Neutral => "is not met",
+            };
+            place.event("require", text.to_owned())
+        });
+    }
+
     /// Whether it can only keep clients out.
     fn is_negative(&self) -> bool {
         self.negated || matches!(self.what, What::Group(Kind::None, _))

@@ -46,7 +46,7 @@
 
 mod condition;
 mod cookie;
-mod place;
+pub(crate) mod place;
 mod rule;
 mod run;
 mod text;

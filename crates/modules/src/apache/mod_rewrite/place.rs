@@ -1,4 +1,4 @@
-//! Where a rule or a condition stands, for explanations.
+//! Where a line of a `.htaccess` file stands, for explanations.
 
 use conf::tree::printable;
 use contract::{Args, Event, Loading};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// A line of a `.htaccess` file.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     file: Option<Arc<Path>>,
     line: u32,
     words: Box<str>,
 }
 
 impl Place {
-    pub(super) fn new(args: &Args<'_>, loading: &Loading) -> Place {
+    pub(crate) fn new(args: &Args<'_>, loading: &Loading) -> Place {
         let node = args.node;
         let words: Vec<String> =
             std::iter::once(&node.name).chain(&node.args).map(ToString::to_string).collect();
@@ -22,7 +22,7 @@ impl Place {
     }
 
     /// An event about the line.
-    pub(super) fn event(&self, feature: &'static str, text: String) -> Event {
+    pub(crate) fn event(&self, feature: &'static str, text: String) -> Event {
         let file = self.file.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes();
         let written = format!("{}:{}: {}", printable(file), self.line, self.words);
         Event::new(feature, text).with("written", written)
