@@ -64,7 +64,6 @@ impl Json {
             } else if *kind == Kind::Number && is_number(&out[start..]) {
                 out.remove(start - 1);
             } else {
-                replace_what_is_no_text(out, start);
                 escape_json(out, start);
                 out.push(b'"');
             }
@@ -81,14 +80,6 @@ fn is_number(text: &[u8]) -> bool {
     };
     let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     digits(whole) && digits(decimals) && (whole.len() == 1 || whole[0] != b'0')
-}
-
-/// An object is UTF-8, whatever a client sends.
-fn replace_what_is_no_text(out: &mut Vec<u8>, start: usize) {
-    if std::str::from_utf8(&out[start..]).is_err() {
-        let value = out.split_off(start);
-        out.extend_from_slice(String::from_utf8_lossy(&value).as_bytes());
-    }
 }
 
 #[cfg(test)]

@@ -96,8 +96,12 @@ fn is_escaped(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
 }
 
-/// Escapes as in a string of JSON, from this place on.
+/// Escapes as in a string of JSON, from this place on. JSON is UTF-8, whatever a client sends: other bytes become U+FFFD.
 pub(super) fn escape_json(out: &mut Vec<u8>, start: usize) {
+    if std::str::from_utf8(&out[start..]).is_err() {
+        let value = out.split_off(start);
+        out.extend_from_slice(String::from_utf8_lossy(&value).as_bytes());
+    }
     if out[start..].iter().any(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
         let value = out.split_off(start);
         http::escape::json(&value, out);
@@ -118,5 +122,6 @@ mod tests {
         assert_eq!(escaped(escape_hex, b"\"a\x7f\n "), b"\"a\\x7F\\x0A ");
         assert_eq!(escaped(escape_json, b"\"a\x7f\n\""), b"\"a\x7f\\n\\\"");
         assert_eq!(escaped(escape_json, b"\"abc"), b"\"abc");
+        assert_eq!(escaped(escape_json, b"\"a\xe9\xc3\xa9\""), "\"a\u{fffd}\u{e9}\\\"".as_bytes());
     }
 }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `log_format` defines other formats. A variable without a value is `-`. Quotes, backslashes and all characters that
-//! are not printable ASCII are written as `\xHH`. With `escape=json` they are escaped as in JSON strings. With
+//! are not printable ASCII are written as `\xHH`. With `escape=json` they are escaped as in JSON strings,
+//! and bytes that are not UTF-8 become U+FFFD, so that each line stays JSON. With
 //! `escape=none` they are not escaped, and a missing value is empty.
 //!
 //! The format `json` is predefined (Fulmar only). Each line is an object with `time`, which has milliseconds, and the
