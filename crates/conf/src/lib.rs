@@ -13,6 +13,7 @@
 pub mod apache;
 pub mod catalogue;
 pub mod diagnostic;
+mod dialect;
 mod environment;
 mod excerpt;
 mod glob;
@@ -30,6 +31,7 @@ pub mod value;
 pub mod wrap;
 
 pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
+pub use dialect::{Dialect, Inclusion, Unowned};
 pub use environment::fill_in;
 pub use keys::hide_keys;
 pub use layout::layout;

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
+use crate::dialect::{Dialect, Inclusion};
 use crate::glob;
 use crate::lexer::{Lexer, Token};
 use crate::lua;
@@ -178,27 +179,8 @@ struct Loader<'a> {
 
 /// What is still to be read, the next at the end.
 enum Pending {
-    File { path: PathBuf, from: Option<Span>, kind: Kind },
+    File { path: PathBuf, from: Option<Span>, kind: Inclusion },
     Text(Reading),
-}
-
-/// How a file is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    AsItIs,
-    /// With variables of the environment.
-    Template,
-}
-
-impl Kind {
-    /// For a directive that names files; `None` for all others.
-    fn of(node: &Node) -> Option<Kind> {
-        match &*node.name.text {
-            b"include" => Some(Kind::AsItIs),
-            b"include_template" => Some(Kind::Template),
-            _ => None,
-        }
-    }
 }
 
 /// A text that is being read.
@@ -233,7 +215,7 @@ impl<'a> Loader<'a> {
     }
 
     fn main_file(&mut self, path: &Path) -> Result<(), Diagnostic> {
-        self.pending.push(Pending::File { path: path.to_owned(), from: None, kind: Kind::AsItIs });
+        self.pending.push(Pending::File { path: path.to_owned(), from: None, kind: Inclusion::Verbatim });
         self.run()
     }
 
@@ -274,7 +256,7 @@ impl<'a> Loader<'a> {
         match token {
             Token::Simple(words, line) => {
                 let node = self.node(words, line)?;
-                match Kind::of(&node) {
+                match node.dialect.inclusion(&node.name.text) {
                     Some(kind) => self.include(&node, kind),
                     None => self.push(node),
                 }
@@ -285,7 +267,7 @@ impl<'a> Loader<'a> {
                     let message = "block directives are not supported in -g option";
                     return Err(Diagnostic::emerg(message).at(node.span));
                 }
-                if Kind::of(&node).is_some() {
+                if node.dialect.inclusion(&node.name.text).is_some() {
                     let message = format!("directive \"{}\" is not terminated by \";\"", node.name);
                     return Err(Diagnostic::emerg(message).at(node.span));
                 }
@@ -325,7 +307,7 @@ impl<'a> Loader<'a> {
             let message = format!("the configuration has more than {WORDS_MAX} words");
             return Err(Diagnostic::emerg(message).at(span));
         }
-        Ok(Node { name, args, block: None, span, end_line: line })
+        Ok(Node { name, args, block: None, span, end_line: line, dialect: Dialect::Nginx })
     }
 
     fn push(&mut self, node: Node) -> Result<(), Diagnostic> {
@@ -350,7 +332,7 @@ impl<'a> Loader<'a> {
         true
     }
 
-    fn include(&mut self, node: &Node, kind: Kind) -> Result<(), Diagnostic> {
+    fn include(&mut self, node: &Node, kind: Inclusion) -> Result<(), Diagnostic> {
         let [name] = &*node.args else {
             let message = format!("invalid number of arguments in \"{}\" directive", node.name);
             return Err(Diagnostic::emerg(message).at(node.span));
@@ -372,7 +354,12 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn open_file(&mut self, path: PathBuf, from: Option<Span>, kind: Kind) -> Result<Reading, Diagnostic> {
+    fn open_file(
+        &mut self,
+        path: PathBuf,
+        from: Option<Span>,
+        kind: Inclusion,
+    ) -> Result<Reading, Diagnostic> {
         let placed = |error: Diagnostic| match from {
             Some(span) => error.at(span),
             None => error,
@@ -393,8 +380,8 @@ impl<'a> Loader<'a> {
             Some(file) => file,
             None => {
                 let read = match kind {
-                    Kind::AsItIs => self.inputs.read(&path),
-                    Kind::Template => self.inputs.read_template(&path),
+                    Inclusion::Verbatim => self.inputs.read(&path),
+                    Inclusion::Template => self.inputs.read_template(&path),
                 };
                 let text = read.map_err(|error| placed(unreadable(&path, &error)))?;
                 self.sources.add(&path, text)

@@ -44,6 +44,8 @@ impl Contexts {
     pub const ALL_STREAM: Contexts = Contexts::STREAM.or(Contexts::STREAM_SERVER);
     /// A `.htaccess` file.
     pub const HTACCESS: Contexts = Contexts(1 << 14);
+    /// Apache's levels for the files of a directory. They are part of the level of a location, and lie over it.
+    pub const PER_DIRECTORY: Contexts = Contexts::HTACCESS;
     /// Everywhere.
     pub const ANY: Contexts = Contexts((1 << 15) - 1);
 
@@ -91,6 +93,11 @@ impl Contexts {
     /// Whether the sets share a place.
     pub const fn intersects(self, other: Contexts) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether this is a level for the files of a directory.
+    pub const fn is_per_directory(self) -> bool {
+        self.intersects(Contexts::PER_DIRECTORY)
     }
 
     /// Whether there is no place in it.

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::dialect::Dialect;
 use crate::source::Span;
 
 /// One word of a directive.
@@ -28,6 +29,8 @@ pub struct Node {
     pub span: Span,
     /// Line of the `}` of a block, of the `;` otherwise.
     pub end_line: u32,
+    /// The language in which it was written.
+    pub dialect: Dialect,
 }
 
 impl Word {

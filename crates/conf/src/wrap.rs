@@ -30,7 +30,8 @@ pub fn wrap_bare(nodes: Vec<Node>, http_only: &[&str]) -> (Vec<Node>, Option<Dia
         inner.splice(0..0, parse_bytes(MEDIA_TYPES.as_bytes()).nodes);
     }
     // What stands before the first bare directive stays before the block.
-    outer.insert(place, Node { name, args: Box::new([]), block: Some(inner), span, end_line });
+    let dialect = inner[0].dialect;
+    outer.insert(place, Node { name, args: Box::new([]), block: Some(inner), span, end_line, dialect });
     (outer, Some(note))
 }
 

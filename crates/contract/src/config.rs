@@ -203,7 +203,7 @@ impl Config {
     /// part of the location around them.
     fn is_unnamed(&self, section: SectionId) -> bool {
         const IFS: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
-        const UNNAMED: Contexts = IFS.or(Contexts::LIMIT_EXCEPT).or(Contexts::HTACCESS);
+        const UNNAMED: Contexts = IFS.or(Contexts::LIMIT_EXCEPT).or(Contexts::PER_DIRECTORY);
         UNNAMED.contains(self.context(section))
     }
 }
@@ -341,7 +341,7 @@ impl<'a> View<'a> {
             let entries = self.config.entries(section, info);
             let stops = match info.rule {
                 Rule::Value | Rule::List | Rule::Gather => false,
-                Rule::Never => self.config.context(section) != Contexts::HTACCESS,
+                Rule::Never => !self.config.context(section).is_per_directory(),
                 Rule::Unnamed => !self.config.is_unnamed(section),
             };
             let parent = self.config.section(section).parent;

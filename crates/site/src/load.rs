@@ -3,9 +3,9 @@
 use crate::structure::STRUCTURE;
 use crate::unbuilt::{UNBUILT, Unbuilt};
 use conf::apache::Allowed;
-use conf::catalogue::{self, Verdict};
-use conf::spec::{hint_missing_semicolon, not_allowed_here, unknown_directive};
-use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
+use conf::catalogue::{self, Entry, Verdict};
+use conf::spec::hint_missing_semicolon;
+use conf::{Contexts, Diagnostic, Dialect, Inputs, Node, Sources, Unowned};
 use contract::{AnyDirective, Args, Config, Counted, Loading, Module, SectionId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(crate) fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {
     groups
 }
 
-/// All directives by name: in lower case those of `.htaccess` files, whose case does not matter.
+/// All directives by their names, as the languages spell them.
 pub(crate) type Table = HashMap<Box<str>, Vec<&'static dyn AnyDirective>>;
 
 /// Puts what was written into a configuration.
@@ -89,8 +89,8 @@ pub struct Reader {
     pub loading: Loading,
     /// What `.htaccess` files may contain; `None` for everything.
     pub(crate) allowed: Option<Arc<Allowed>>,
-    /// How often each directive of `.htaccess` files was read, without those in sections that are skipped.
-    pub(crate) counts: BTreeMap<&'static str, u32>,
+    /// How often each directive was read, without those in sections that are skipped; `None` where they are not counted.
+    pub(crate) counts: Option<BTreeMap<&'static str, u32>>,
 }
 
 /// The directives of these modules and of the structure.
@@ -99,10 +99,7 @@ pub(crate) fn table(modules: &[&Module]) -> Table {
     let own = modules.iter().flat_map(|module| module.directives);
     for directive in STRUCTURE.iter().chain(own) {
         let info = directive.info();
-        let name = match info.contexts.intersects(Contexts::HTACCESS) {
-            true => info.name.to_ascii_lowercase(),
-            false => info.name.to_owned(),
-        };
+        let name = info.contexts.dialect().spelling(info.name);
         table.entry(name.into()).or_default().push(*directive);
     }
     table
@@ -116,7 +113,7 @@ impl Reader {
 
     /// A reader with a table that was made before.
     pub fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
-        Reader { known, config, loading, allowed: None, counts: BTreeMap::new() }
+        Reader { known, config, loading, allowed: None, counts: None }
     }
 
     /// Reads the directives of one level.
@@ -131,31 +128,24 @@ impl Reader {
 
     fn read(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         let known = Arc::clone(&self.known);
-        let in_file = context == Contexts::HTACCESS;
-        if in_file && let Some(found) = self.allowed.as_ref().and_then(|allowed| allowed.judge(node)) {
+        if let Some(found) = self.allowed.as_ref().and_then(|allowed| allowed.judge(node)) {
             return self.tell(found);
         }
-        let name = node.name.as_str().unwrap_or_default();
-        let lower = name.to_ascii_lowercase();
-        let directives = known.get(if in_file { lower.as_str() } else { name });
-        let Some(directives) = directives else { return self.not_ours(node, section, context) };
+        let name = node.dialect.spelling(node.name.as_str().unwrap_or_default());
+        let directives = known.get(&*name).map_or(&[][..], Vec::as_slice);
         let here = directives.iter().find(|directive| directive.info().contexts.intersects(context));
         let Some(&directive) = here else {
             let contexts = directives.iter().map(|directive| directive.info().contexts);
-            let allowed = contexts.fold(Contexts::EMPTY, Contexts::or);
-            return match in_catalogue(node, context) {
-                true => self.not_ours(node, section, context),
-                false if in_file => self.not_in_files(node, not_allowed_here(node, allowed)),
-                false => Err(not_allowed_here(node, allowed)),
-            };
+            let elsewhere = contexts.fold(Contexts::EMPTY, Contexts::or);
+            return self.not_ours(node, section, context, elsewhere);
         };
         let info = directive.info();
         info.shape.check(node)?;
         if info.splices {
             return self.splice(directive, node, section, context);
         }
-        if in_file {
-            *self.counts.entry(info.name).or_default() += 1;
+        if let Some(counts) = &mut self.counts {
+            *counts.entry(info.name).or_default() += 1;
         }
         let inner = info.opens.map(|opens| inner_context(opens, context));
         let opened = inner.map(|inner| self.config.open(section, inner));
@@ -196,32 +186,53 @@ impl Reader {
         Ok(())
     }
 
-    /// A directive that no module has: of nginx, of a third-party module, or unknown.
-    fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
-        if context == Contexts::HTACCESS {
-            return self.not_in_files(node, self.not_honoured(node));
+    /// A directive that no module has in this context, but perhaps `elsewhere`.
+    fn not_ours(
+        &mut self,
+        node: &Node,
+        section: SectionId,
+        context: Contexts,
+        elsewhere: Contexts,
+    ) -> Result<(), Diagnostic> {
+        match node.dialect.unowned(node, context, elsewhere, self.names(node.dialect)) {
+            Unowned::Listed(entry) => self.listed(entry, node, section, context),
+            Unowned::Invalid(error) => Err(error),
+            Unowned::Rejected(error) => {
+                let found = match &self.allowed {
+                    Some(allowed) => allowed.unknown(node, error),
+                    None => error,
+                };
+                self.tell(found)
+            }
         }
-        let name = node.name.to_string();
-        let Some(entry) = catalogue::entry(&name, context) else {
-            return self.not_nginx(node, &name);
-        };
+    }
+
+    /// A directive of nginx that no module has.
+    fn listed(
+        &mut self,
+        entry: &Entry,
+        node: &Node,
+        section: SectionId,
+        context: Contexts,
+    ) -> Result<(), Diagnostic> {
         entry.check(node)?;
         match entry.judge(node) {
             Some(error) if error.is_error() => return self.loading.refuse(error),
             note => self.loading.notes.extend(note),
         }
         if matches!(entry.verdict, Verdict::Answers501(_)) {
-            self.config.store(section, &UNBUILT, Box::new(Unbuilt { directive: name.clone() }), node.span)?;
+            let unbuilt = Unbuilt { directive: entry.name.to_owned() };
+            self.config.store(section, &UNBUILT, Box::new(unbuilt), node.span)?;
         }
         match &node.block {
-            Some(nodes) if name == "upstream" && context == Contexts::HTTP => {
-                nodes.iter().try_for_each(|inner| self.not_ours(inner, section, Contexts::UPSTREAM))
-            }
+            Some(nodes) if entry.name == "upstream" && context == Contexts::HTTP => nodes
+                .iter()
+                .try_for_each(|inner| self.not_ours(inner, section, Contexts::UPSTREAM, Contexts::EMPTY)),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a directive of a `.htaccess` file by an error, or notes a warning about one that is skipped.
+    /// Refuses a directive by an error, or notes a warning about one that is skipped.
     fn tell(&mut self, found: Diagnostic) -> Result<(), Diagnostic> {
         if found.is_error() {
             return self.loading.refuse(found);
@@ -230,40 +241,11 @@ impl Reader {
         Ok(())
     }
 
-    /// A directive of a `.htaccess` file that is not honoured there.
-    fn not_in_files(&mut self, node: &Node, error: Diagnostic) -> Result<(), Diagnostic> {
-        let found = match &self.allowed {
-            Some(allowed) => allowed.unknown(node, error),
-            None => error,
-        };
-        self.tell(found)
-    }
-
-    fn not_honoured(&self, node: &Node) -> Diagnostic {
+    /// The names of the directives that modules own in a language.
+    fn names(&self, dialect: Dialect) -> impl Iterator<Item = &'static str> {
         let all = self.known.values().flatten().map(|directive| directive.info());
-        let names = all.filter(|info| info.contexts.intersects(Contexts::HTACCESS)).map(|info| info.name);
-        conf::apache::not_honoured(node, names)
+        all.filter(move |info| info.contexts.dialect() == dialect).map(|info| info.name)
     }
-
-    fn not_nginx(&mut self, node: &Node, name: &str) -> Result<(), Diagnostic> {
-        let elsewhere = catalogue::contexts(name);
-        if !elsewhere.is_empty() {
-            return Err(not_allowed_here(node, elsewhere));
-        }
-        match catalogue::foreign(name) {
-            Some(foreign) => {
-                self.loading.refuse(foreign.diagnostic(name).at(node.span).under(node.name.span))
-            }
-            None => {
-                let own = self.known.keys().map(AsRef::as_ref);
-                Err(unknown_directive(node, own.chain(catalogue::names().map(|name| -> &str { name }))))
-            }
-        }
-    }
-}
-
-fn in_catalogue(node: &Node, context: Contexts) -> bool {
-    node.name.as_str().is_some_and(|name| catalogue::entry(name, context).is_some())
 }
 
 /// The context inside a block: an `if` is another thing in a server than in a location, and a `server` in `stream` than

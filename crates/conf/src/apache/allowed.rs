@@ -1,6 +1,5 @@
 //! Which directives `.htaccess` files may contain: Apache's `AllowOverride` and `AllowOverrideList`.
 
-use super::directives::classes_of;
 use crate::diagnostic::{Diagnostic, Level};
 use crate::tree::Node;
 use std::fmt;
@@ -168,7 +167,7 @@ impl Allowed {
     /// that is allowed or that Apache does not know.
     pub fn judge(&self, node: &Node) -> Option<Diagnostic> {
         let name = node.name.to_string();
-        let classes = classes_of(&name)?;
+        let classes = node.dialect.classes(&name)?;
         if self.has(&name, classes) {
             return self.word(node).or_else(|| self.requirement(node));
         }
@@ -184,7 +183,7 @@ impl Allowed {
     /// What happens to the error about a directive that is unknown or not supported. Directives about access are never
     /// skipped.
     pub fn unknown(&self, node: &Node, error: Diagnostic) -> Diagnostic {
-        let is_skipped = match classes_of(&node.name.to_string()) {
+        let is_skipped = match node.dialect.classes(&node.name.to_string()) {
             None => true,
             Some(Classes::NONE) => false,
             Some(classes) => !classes.intersects(Classes::AUTH_CONFIG.or(Classes::LIMIT)),
@@ -216,7 +215,7 @@ impl Allowed {
         let inner = if is_group { node.children() } else { &[] };
         inner.iter().find_map(|inner| {
             let name = inner.name.to_string();
-            let classes = classes_of(&name)?;
+            let classes = inner.dialect.classes(&name)?;
             if self.has(&name, classes) { self.requirement(inner) } else { Some(forbidden(inner, classes)) }
         })
     }

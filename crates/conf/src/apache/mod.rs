@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
+use crate::dialect::Dialect;
 use crate::loader::Loaded;
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
@@ -90,7 +91,8 @@ impl Parser<'_> {
 fn directive(line: &Line) -> Node {
     let mut words = line.words().into_iter();
     let name = words.next().unwrap_or_else(|| Word::new("", line.span));
-    Node { name, args: words.collect(), block: None, span: line.span, end_line: line.span.line }
+    let (args, span, end_line) = (words.collect(), line.span, line.span.line);
+    Node { name, args, block: None, span, end_line, dialect: Dialect::Apache }
 }
 
 /// Checks that the closing tag belongs to the open section.

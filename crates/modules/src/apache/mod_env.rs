@@ -38,7 +38,7 @@ use crate::connection::process::{ENV, environment};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::environment::{of, warn_if_reserved};
 use crate::shared::apache::in_all_files;
-use conf::{Arity, Contexts, Diagnostic};
+use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
 };
@@ -90,7 +90,7 @@ pub(crate) enum Setting {
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let settings = settings(view);
     // What mod_ssl and mod_http2 set is there without any setting.
-    if !settings.is_empty() || view.context() == Contexts::HTACCESS {
+    if !settings.is_empty() || view.context().is_per_directory() {
         builder.handle(Phase::Precontent, Late { settings });
     }
     Ok(())

@@ -14,6 +14,7 @@ use contract::{
 use http::Status;
 use journal::clock::Time;
 use rustix::fs::{FileType, OFlags};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -133,6 +134,7 @@ fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result
     };
     loader.reader.loading.refusals = loader.set.is_some().then(Vec::new);
     loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
+    loader.reader.counts = Some(BTreeMap::new());
     let looker = Looker::default();
     loader.reader.loading.look = Some(looker.look(files.root()));
     let read = loader.files(files);
@@ -148,7 +150,7 @@ fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result
         no_room(files, bytes, limit)
     })?;
     let used = AtomicU64::new(Time::now().uptime_ms);
-    let counts = reader.counts.into_iter().collect();
+    let counts = reader.counts.unwrap_or_default().into_iter().collect();
     let config = Arc::new(reader.config);
     Ok(Chain { config, last, selections, sources, notes, counts, looked, charge, used })
 }

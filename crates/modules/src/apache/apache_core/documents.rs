@@ -4,7 +4,7 @@ use crate::shared::apache::expression::Text;
 use crate::shared::apache::urls::is_url;
 use crate::shared::apache::{environment, in_all_files, values};
 use conf::value::status;
-use conf::{Arity, Contexts, Diagnostic};
+use conf::{Arity, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Made, Phase, Replaced, ScopeBuilder, Step, Template, View,
@@ -83,7 +83,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
 /// Lets a program that makes an error document learn about the request that failed (`REDIRECT_URL` and others). It runs
 /// before the variables of the document's own request are set. The document may be in a directory with other settings.
 pub(crate) fn remember(view: &View<'_>, builder: &mut ScopeBuilder) {
-    if view.context() == Contexts::HTACCESS {
+    if view.context().is_per_directory() {
         builder.handle(Phase::Preaccess, Remember { stores: !view.all(&ERROR_DOCUMENT).is_empty() });
     }
 }

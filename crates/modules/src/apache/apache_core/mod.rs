@@ -50,7 +50,7 @@ mod etag;
 mod requests;
 pub(crate) mod sections;
 
-use conf::{Contexts, Diagnostic};
+use conf::Diagnostic;
 use contract::{Module, ScopeBuilder, View};
 
 /// The directives of Apache's core.
@@ -84,7 +84,7 @@ pub static MODULE: Module = Module {
 };
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if view.context() == Contexts::HTACCESS {
+    if view.context().is_per_directory() {
         content::compile(view, builder);
         documents::compile(view, builder);
         charset::compile(view, builder);

@@ -4,7 +4,7 @@ use super::{PLACES, is_on};
 use crate::files::root::ROOT;
 use conf::apache::{Allowed, Classes, OptionWords, classes_of, directive_names};
 use conf::value::choice;
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Directive, Loading, LocationKind, LocationName, View};
 
 /// `htaccess_override All | None | CLASS … [Options=WORD,…] [Nonfatal=Override|Unknown|All]`
@@ -137,7 +137,7 @@ fn parse_list(args: &Args<'_>, loading: &mut Loading) -> Result<List, Diagnostic
 pub(super) fn rules(view: &View<'_>, location: Option<&LocationName>) -> Vec<(Box<[u8]>, Allowed)> {
     let is_limited = view.is_anywhere(&HTACCESS_OVERRIDE) || view.is_anywhere(&HTACCESS_OVERRIDE_LIST);
     // In files themselves only the files of a location count.
-    if !is_limited || view.context() == Contexts::HTACCESS {
+    if !is_limited || view.context().is_per_directory() {
         return vec![(Box::default(), Allowed::EVERYTHING)];
     }
     let root_depth = view.level_of(&ROOT).map_or(0, |level| level.depth());

@@ -97,7 +97,7 @@ fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, 
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&INDEX);
-    let is_public = view.level_of(&INDEX).is_some_and(|level| level.context() == Contexts::HTACCESS);
+    let is_public = view.level_of(&INDEX).is_some_and(|level| level.context().is_per_directory());
     let names = |written: &Written<'_, Vec<Template>>| -> Vec<_> {
         // A place refers to the main configuration only.
         let place = (!is_public).then_some(written.span);
@@ -112,7 +112,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if written.is_empty() {
         names.push(Name { text: Template::literal(b"index.html"), place: None });
     }
-    let is_overlaid = view.context() == Contexts::HTACCESS;
+    let is_overlaid = view.context().is_per_directory();
     let fallback = mod_dir::fallback(view);
     let negotiates = content::negotiates(view);
     let (redirect, files) = (mod_dir::index_redirect(view), Files::of(view));
