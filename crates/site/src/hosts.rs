@@ -1,12 +1,53 @@
-//! From a host name to a virtual server: names, patterns, the default.
+//! From an address and a host name to a virtual server: names, patterns, the default.
 
 use crate::encryption::Encryption;
 use crate::protocols::Protocols;
 use crate::server::Server;
 use conf::value::{HostNames, NameError, TooManySteps};
 use contract::{Exchange, Regex, Regexes};
+use net::{Endpoint, ListenOptions};
+use std::net::IpAddr;
 use std::sync::Arc;
 use tls::StatusCheck;
+
+/// A socket to listen on.
+pub struct Listen {
+    /// What to bind.
+    pub endpoint: Endpoint,
+    /// How to bind it.
+    pub options: ListenOptions,
+    pub(crate) hosts: Hosts,
+    /// More special addresses of the same port, which this socket receives for.
+    pub(crate) narrower: Vec<(IpAddr, Hosts)>,
+}
+
+impl Listen {
+    /// The servers for a connection that came to this local address.
+    pub fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
+        self.hosts_where(|| local)
+    }
+
+    /// As [`Listen::hosts`], where the address is asked for only if it matters.
+    #[inline]
+    pub fn hosts_where(&self, local: impl FnOnce() -> Option<IpAddr>) -> &Hosts {
+        if self.narrower.is_empty() {
+            return &self.hosts;
+        }
+        let local = local();
+        let special = self.narrower.iter().find(|(address, _)| Some(*address) == local);
+        special.map_or(&self.hosts, |(_, hosts)| hosts)
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
+        narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted())
+    }
+
+    /// Whether the socket's own address does not tell at which address a connection arrived.
+    pub fn needs_local_address(&self) -> bool {
+        !self.narrower.is_empty() || self.endpoint.address.ip().is_some_and(|ip| ip.is_unspecified())
+    }
+}
 
 /// The virtual servers of one address.
 pub struct Hosts {

@@ -83,7 +83,7 @@ const HOUSES: &[House] = &[
             Floor { name: "locations", modules: &["locations"] },
             Floor {
                 name: "site",
-                modules: &["hosts", "load", "overlay", "scopes", "server", "site", "testing"],
+                modules: &["compiler", "hosts", "load", "overlay", "scopes", "server", "site", "testing"],
             },
         ],
     },
