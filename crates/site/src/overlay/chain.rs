@@ -1,4 +1,4 @@
-//! Files with settings, read one over the other into one configuration.
+//! Settings for a directory, layer over layer, read into one configuration. A layer is a file with settings.
 
 use super::Base;
 use super::files::{self, Files, Stamp};
@@ -9,7 +9,7 @@ use crate::scopes::Scopes;
 use conf::apache::{Allowed, SetNames};
 use conf::{Contexts, Diagnostic, Node, Sources};
 use contract::{
-    Budget, Config, Directive, Exchange, Loading, LocationName, Scope, SectionId, Selection, Spent,
+    Budget, Config, Directive, Exchange, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
 };
 use http::Status;
 use journal::clock::Time;
@@ -47,6 +47,20 @@ const NOTES_MAX: usize = 20;
 /// Clocks of file systems go in steps of some milliseconds: within them a change may leave the stamp alone.
 const FRESH_MS: i64 = 50;
 
+/// Settings that lie over those of the layers before: the text of a file, or a section of a configuration.
+struct Layer<'a> {
+    /// The file that they stand in.
+    file: Arc<Path>,
+    /// The settings. Their places are among the sources of the loader.
+    nodes: &'a [Node],
+    /// The error that ends the text.
+    error: Option<Diagnostic>,
+    /// What kind of level they are.
+    context: Contexts,
+    /// What they may contain; `None` for everything.
+    allowed: Option<Arc<Allowed>>,
+}
+
 /// The configuration of a directory.
 pub(super) struct Chain {
     config: Arc<Config>,
@@ -82,6 +96,8 @@ struct Placed {
     rank: Rank,
     selection: Selection,
     file: Arc<Path>,
+    /// What kind of level it is.
+    context: Contexts,
     /// What the block may contain; `None` for everything.
     allowed: Option<Arc<Allowed>>,
 }
@@ -123,18 +139,7 @@ pub(super) fn check(base: &Base, files: &mut Files, set: &mut SetNames) -> Resul
 }
 
 fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result<Chain, Failure> {
-    let mut loader = Loader {
-        kinds: files.overlay.selections,
-        reader: reader(base, Config::over(&base.config)),
-        last: files.overlay.section,
-        selections: Vec::new(),
-        sources: Sources::default(),
-        set,
-        notes: Vec::new(),
-    };
-    loader.reader.loading.refusals = loader.set.is_some().then(Vec::new);
-    loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
-    loader.reader.counts = Some(BTreeMap::new());
+    let mut loader = Loader::new(base, &files.overlay, set);
     let looker = Looker::default();
     loader.reader.loading.look = Some(looker.look(files.root()));
     let read = loader.files(files);
@@ -142,17 +147,11 @@ fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result
     // Whether a mistake is in a section that counts may depend on a file that is there at the next request.
     files.is_fresh |= read.is_err() && !looked.is_empty();
     read?;
-    let Loader { reader, last, selections, sources, notes, .. } = loader;
-    let (bytes, _) = reader.loading.memory_bytes;
-    let charge = Charge::new(bytes).map_err(|limit| {
+    loader.finish(looked).map_err(|(bytes, limit)| {
         // There may be room for the same files at the next request.
         files.is_fresh = true;
         no_room(files, bytes, limit)
-    })?;
-    let used = AtomicU64::new(Time::now().uptime_ms);
-    let counts = reader.counts.unwrap_or_default().into_iter().collect();
-    let config = Arc::new(reader.config);
-    Ok(Chain { config, last, selections, sources, notes, counts, looked, charge, used })
+    })
 }
 
 impl Chain {
@@ -230,10 +229,10 @@ impl Chain {
         let mut counting: Vec<&Placed> = counting.map(|(placed, _)| placed).collect();
         counting.sort_by_key(|placed| placed.rank);
         for placed in counting {
-            last = reader.config.open(last, Contexts::HTACCESS);
+            last = reader.config.open(last, placed.context);
             reader.loading.file = Some(Arc::clone(&placed.file));
             reader.allowed.clone_from(&placed.allowed);
-            reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
+            reader.block(&placed.selection.nodes, last, placed.context).map_err(broken)?;
         }
         let scopes = Scopes::new(&reader.config, &base.modules, &base.prefix, &base.logs);
         let scope = scopes.scope(last, location).map_err(broken)?;
@@ -246,6 +245,7 @@ fn reader(base: &Base, config: Config) -> Reader {
     Reader::with_table(Arc::clone(&base.table), config, Loading::new(&base.prefix, &base.prefix))
 }
 
+/// Puts layers over each other.
 struct Loader<'a> {
     /// The blocks that count for some requests only.
     kinds: &'static Directive<Selection>,
@@ -253,12 +253,42 @@ struct Loader<'a> {
     last: SectionId,
     selections: Vec<Placed>,
     sources: Sources,
-    /// The variables that the files set, where doubtful lines are looked for.
+    /// The variables that the layers set, where doubtful lines are looked for.
     set: Option<&'a mut SetNames>,
     notes: Vec<String>,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(base: &Base, overlay: &Overlay, set: Option<&'a mut SetNames>) -> Loader<'a> {
+        let mut reader = reader(base, Config::over(&base.config));
+        reader.counts = Some(BTreeMap::new());
+        reader.loading.refusals = set.is_some().then(Vec::new);
+        reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
+        Loader {
+            kinds: overlay.selections,
+            reader,
+            last: overlay.section,
+            selections: Vec::new(),
+            sources: Sources::default(),
+            set,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The chain of all layers.
+    ///
+    /// # Errors
+    /// How many bytes it takes, and how many there are for all chains.
+    fn finish(self, looked: Arc<Looked>) -> Result<Chain, (usize, usize)> {
+        let Loader { reader, last, selections, sources, notes, .. } = self;
+        let (bytes, _) = reader.loading.memory_bytes;
+        let charge = Charge::new(bytes).map_err(|limit| (bytes, limit))?;
+        let used = AtomicU64::new(Time::now().uptime_ms);
+        let counts = reader.counts.unwrap_or_default().into_iter().collect();
+        let config = Arc::new(reader.config);
+        Ok(Chain { config, last, selections, sources, notes, counts, looked, charge, used })
+    }
+
     fn files(&mut self, files: &mut Files) -> Result<(), Failure> {
         let mut total = 0;
         for index in 0..files.list.len() {
@@ -269,27 +299,32 @@ impl Loader<'_> {
             if total > CHAIN_BYTES_MAX {
                 return Err(too_large(&path));
             }
-            self.reader.allowed = files.allowed(&files.list[index]).cloned();
-            self.file(&path, text)?;
+            self.file(&path, text, files.allowed(&files.list[index]).cloned())?;
         }
         Ok(())
     }
 
-    /// Reads a file over those before.
-    fn file(&mut self, path: &Path, text: Vec<u8>) -> Result<(), Failure> {
-        let file = Arc::from(path);
-        self.reader.loading.file = Some(Arc::clone(&file));
+    fn file(&mut self, path: &Path, text: Vec<u8>, allowed: Option<Arc<Allowed>>) -> Result<(), Failure> {
         let (nodes, error) = conf::apache::parse_among(&mut self.sources, path, text);
         self.sources.drop_texts();
-        self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
+        let (file, context) = (Arc::from(path), Contexts::HTACCESS);
+        self.layer(Layer { file, nodes: &nodes, error, context, allowed })
+    }
+
+    /// Reads a layer over those before.
+    fn layer(&mut self, layer: Layer<'_>) -> Result<(), Failure> {
+        let Layer { file, nodes, error, context, allowed } = layer;
+        self.reader.loading.file = Some(Arc::clone(&file));
+        self.reader.allowed = allowed;
+        self.last = self.reader.config.open(self.last, context);
         let span = nodes.last().map(|node| node.span);
-        let held = span.map(|span| self.reader.loading.hold(size(&nodes), span));
+        let held = span.map(|span| self.reader.loading.hold(size(nodes), span));
         let read = match held.transpose() {
-            Ok(_) => self.level(&nodes, self.last, None, &file),
+            Ok(_) => self.level(nodes, self.last, None, &file),
             Err(error) => Err(error),
         };
         let mut notes = std::mem::take(&mut self.reader.loading.notes);
-        notes.extend(self.doubts(path, &nodes));
+        notes.extend(self.doubts(&file, nodes));
         let room = NOTES_MAX.saturating_sub(self.notes.len());
         self.notes.extend(notes.iter().take(room).map(|note| shown(note, &self.sources)));
         let mut errors = self.reader.loading.refusals.as_mut().map(std::mem::take).unwrap_or_default();
@@ -299,7 +334,7 @@ impl Loader<'_> {
         Err(Failure { status: Status::INTERNAL_SERVER_ERROR, message, further: texts.collect() })
     }
 
-    /// The doubtful lines of a file, if they are looked for.
+    /// The doubtful lines of a layer, if they are looked for.
     fn doubts(&mut self, path: &Path, nodes: &[Node]) -> Vec<Diagnostic> {
         let Some(set) = &mut self.set else { return Vec::new() };
         set.add(nodes);
@@ -318,7 +353,8 @@ impl Loader<'_> {
         parent: Option<usize>,
         file: &Arc<Path>,
     ) -> Result<(), Diagnostic> {
-        self.reader.block(nodes, section, Contexts::HTACCESS)?;
+        let context = self.reader.config.context(section);
+        self.reader.block(nodes, section, context)?;
         let here = self.reader.config.view(section).here(self.kinds);
         let here: Vec<_> = here.iter().map(|written| (written.value.clone(), written.span)).collect();
         let mut previous = None;
@@ -338,10 +374,10 @@ impl Loader<'_> {
                 is_for_files: outer.is_for_files || !selection.is_late,
             };
             let nodes = Arc::clone(&selection.nodes);
-            let trial = self.reader.config.open(section, Contexts::HTACCESS);
+            let trial = self.reader.config.open(section, context);
             let is_conditional = selection.is_late;
             let (file_of, allowed) = (Arc::clone(file), self.reader.allowed.clone());
-            self.selections.push(Placed { parent, before, rank, selection, file: file_of, allowed });
+            self.selections.push(Placed { parent, before, rank, selection, file: file_of, context, allowed });
             let index = self.selections.len() - 1;
             previous = is_conditional.then_some(index);
             // Nesting is bounded by the parser.
@@ -432,4 +468,64 @@ fn changed_now(stamp: &Stamp) -> bool {
 fn too_large(path: &Path) -> Failure {
     let message = format!("\"{}\" is larger than {FILE_BYTES_MAX} bytes", path.display());
     Failure::new(Status::INTERNAL_SERVER_ERROR, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Base, Chain, Config, Contexts, Directive, Layer, Loader, Looked, Path, Selection};
+    use crate::load::table;
+    use contract::{Module, Overlay, Rule};
+    use journal::LogFiles;
+
+    static SETTING: Directive<Box<[u8]>> =
+        Directive::new("Setting", |args, _| Ok(args.word(0)?.text.clone())).within(Contexts::HTACCESS);
+    static LINES: Directive<Box<[u8]>> = Directive::new("Line", |args, _| Ok(args.word(0)?.text.clone()))
+        .within(Contexts::HTACCESS)
+        .rule(Rule::Gather);
+    static SELECTIONS: Directive<Selection> = Directive::new("If", |args, _| Err(args.error("is unknown")));
+    static MODULE: Module =
+        Module { name: "trial", directives: &[&SETTING, &LINES], variables: &[], compile: None };
+
+    fn all(chain: &Chain, directive: &Directive<Box<[u8]>>) -> String {
+        let values = chain.config.view(chain.last).all(directive);
+        values.iter().map(|written| String::from_utf8_lossy(written.value)).collect()
+    }
+
+    /// `<Directory>` of a main configuration is a layer as a file is.
+    #[test]
+    fn sections_and_files_are_layers() {
+        let modules: &[&'static Module] = &[&MODULE];
+        let base = Base {
+            config: Arc::new(Config::new()),
+            modules: modules.into(),
+            table: Arc::new(table(modules)),
+            prefix: "/".into(),
+            logs: LogFiles::default(),
+        };
+        let overlay = Overlay {
+            section: Config::MAIN,
+            names: Arc::from([]),
+            rules: Box::default(),
+            selections: &SELECTIONS,
+            share: 1,
+        };
+        let mut loader = Loader::new(&base, &overlay, None);
+        let text = "<Directory /srv>\nSetting outer\nLine a\n</Directory>\n<Directory /srv/in>\nLine b\n</Directory>\n";
+        let (sections, error) =
+            conf::apache::parse_among(&mut loader.sources, Path::new("/etc/main.conf"), text.into());
+        assert_eq!(error, None);
+        for section in &sections {
+            let file = Arc::from(Path::new("/etc/main.conf"));
+            let (nodes, context) = (section.children(), Contexts::HTACCESS);
+            loader.layer(Layer { file, nodes, error: None, context, allowed: None }).unwrap();
+        }
+        loader.file(Path::new("/srv/in/.htaccess"), b"Setting inner\nLine c\n".into(), None).unwrap();
+        let wrong = loader.file(Path::new("/srv/in/.htaccess"), b"\nSetting\n".into(), None).unwrap_err();
+        assert!(
+            wrong.message.ends_with("in /srv/in/.htaccess:2; it takes this number of arguments: 1"),
+            "{wrong:?}"
+        );
+        let chain = loader.finish(Arc::new(Looked::default())).unwrap();
+        assert_eq!((all(&chain, &SETTING).as_str(), all(&chain, &LINES).as_str()), ("inner", "abc"));
+    }
 }
