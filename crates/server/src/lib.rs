@@ -15,6 +15,8 @@ mod logs;
 mod places;
 // What a thread tells the watchdog while it serves.
 mod pulse;
+#[cfg(test)]
+mod second_reader;
 mod services;
 #[cfg(test)]
 mod serving;

@@ -83,7 +83,7 @@ impl Handler for Panic {
 }
 
 /// A worker in a thread of the test.
-struct Serving {
+pub(crate) struct Serving {
     address: SocketAddr,
     supervisor: SupervisorEnd,
     worker: JoinHandle<io::Result<()>>,
@@ -92,16 +92,23 @@ struct Serving {
 impl Serving {
     /// Serves this content of a `server` block with one thread.
     fn new(server: &str, connections: usize) -> Serving {
+        let site = |address| {
+            let text = format!("error_log stderr; http {{ server {{ listen {address}; {server} }} }}");
+            let inputs = Memory::default().with("/etc/x.conf", text);
+            let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+            let modules: &[&Module] = &[&TRIALS];
+            let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
+            Site::compile(&mut load(&inputs, &options, modules, loading), modules).unwrap()
+        };
+        Serving::of(site, connections)
+    }
+
+    /// Serves the site for an address with one thread.
+    pub(crate) fn of(site: impl FnOnce(SocketAddr) -> Site, connections: usize) -> Serving {
         let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
         let sockets = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap();
         let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
-        let text = format!("error_log stderr; http {{ server {{ listen {address}; {server} }} }}");
-        let inputs = Memory::default().with("/etc/x.conf", text);
-        let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
-        let modules: &[&Module] = &[&TRIALS];
-        let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
-        let mut loaded = load(&inputs, &options, modules, loading);
-        let site = Arc::new(Site::compile(&mut loaded, modules).unwrap());
+        let site = Arc::new(site(address));
         let (supervisor, channel) = channel().unwrap();
         let settings = Settings { connections, shutdown_timeout: None, request_memory: None, drains: false };
         let replay = Arc::new(|_: &[u8], _| Err(String::new()));
@@ -111,7 +118,7 @@ impl Serving {
         Serving { address, supervisor, worker: std::thread::spawn(move || run(worker)) }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream
@@ -126,7 +133,7 @@ impl Serving {
         answer
     }
 
-    fn end(self) -> io::Result<()> {
+    pub(crate) fn end(self) -> io::Result<()> {
         drop(self.supervisor.send(Command::Terminate));
         self.worker.join().unwrap()
     }

@@ -1,30 +1,25 @@
-//! Compiles every scope once, and puts servers at endpoints.
+//! From a plan to what serves: compiles every scope once, and puts servers at endpoints. It knows no language.
 
-use crate::agreement::Agreement;
 use crate::encryption::{self, Encryption};
 use crate::hosts::{Hosts, Listen};
-use crate::listens::ListenSpec;
 use crate::locations::{Limited, Location, Locations};
+use crate::plan::{Chooser, ListenPlan, LocationPlan, ServerPlan, in_both};
+use crate::protocols::Application;
 use crate::scopes::Scopes;
 use crate::server::Server;
-use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, STREAM};
 use conf::value::NameError;
 use conf::{Diagnostic, Span};
-use contract::{
-    Config, LocationKind, LocationName, PatternSets, Phase, Regex, SERVER_NAME, Scope, SectionId, ServerName,
-};
-use net::{Endpoint, ListenOptions};
+use contract::{LocationKind, LocationName, PatternSets, Phase, Regex, Scope, SectionId, ServerName};
+use net::Endpoint;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tls::Validity;
 
-/// Compiles what was written.
+/// Compiles what was planned.
 pub(crate) struct Compiler<'a> {
     pub(crate) scopes: Scopes<'a>,
-    /// The port of a server that names none.
-    pub(crate) default_port: u16,
     /// The patterns of locations that were put together.
     pub(crate) sets: RefCell<PatternSets>,
     /// What there is to tell about what was compiled.
@@ -38,104 +33,46 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles the servers of `http` and of `stream`.
-    pub(crate) fn all_servers(&self) -> Result<Endpoints, Diagnostic> {
-        let main = self.scopes.config.view(Config::MAIN);
-        let mut endpoints = Endpoints::default();
-        if let Some(http) = main.get(&HTTP) {
-            // An error in `http` itself is reported also where no server inherits it.
-            self.scopes.scope(*http, None)?;
-            for server in main.at(*http).here(&SERVER) {
-                self.server(*server.value, server.span, &mut endpoints)?;
-            }
-        }
-        if let Some(stream) = main.get(&STREAM) {
-            self.scopes.scope(*stream, None)?;
-            for server in main.at(*stream).here(&SERVER) {
-                self.stream_server(*server.value, server.span, &mut endpoints)?;
-            }
-        }
-        Ok(endpoints)
+    /// Compiles the levels around servers, and the servers.
+    pub(crate) fn servers(
+        &self,
+        levels: &[SectionId],
+        servers: Vec<ServerPlan>,
+    ) -> Result<Vec<Arc<Server>>, Diagnostic> {
+        levels.iter().try_for_each(|level| self.scopes.scope(*level, None).map(|_| ()))?;
+        servers.into_iter().map(|server| self.server(server)).collect()
     }
 
-    fn server(&self, section: SectionId, span: Span, endpoints: &mut Endpoints) -> Result<(), Diagnostic> {
-        let view = self.scopes.config.view(section);
-        let specs = self.location_specs(section)?;
+    fn server(&self, plan: ServerPlan) -> Result<Arc<Server>, Diagnostic> {
+        let ServerPlan { section, span, names, chooser } = plan;
         let mut named = HashMap::new();
         let mut locations = Vec::new();
-        for (spec, place) in specs {
-            let location = self.location(spec, place)?;
-            if spec.name.kind == LocationKind::Named {
-                named.insert(spec.name.text.clone(), Arc::new(location));
-            } else {
-                locations.push((spec.regex.clone(), location));
+        let application = chooser.application();
+        if let Chooser::Locations(plans) = chooser {
+            for (regex, location) in self.locations(plans)? {
+                match location.name.kind {
+                    LocationKind::Named => _ = named.insert(location.name.text.clone(), Arc::new(location)),
+                    _ => locations.push((regex, location)),
+                }
             }
         }
         let locations = Locations::new(locations, &mut self.sets.borrow_mut());
-        let server = self.compiled(section, span, (locations, named))?;
-        let written = view.here(&LISTEN);
-        let listens: Vec<ListenSpec> = if written.is_empty() {
-            vec![ListenSpec::fallback(self.default_port, span)]
-        } else {
-            written.iter().map(|written| written.value.clone()).collect()
-        };
-        endpoints.add(&listens, &server)
-    }
-
-    /// A server of `stream`, which has no locations.
-    fn stream_server(
-        &self,
-        section: SectionId,
-        span: Span,
-        endpoints: &mut Endpoints,
-    ) -> Result<(), Diagnostic> {
-        let locations = (Locations::new(Vec::new(), &mut self.sets.borrow_mut()), HashMap::new());
-        let server = self.compiled(section, span, locations)?;
-        if server.scope.handlers(Phase::Content).is_empty() {
-            let told = Diagnostic::warn("no handler for server, whose connections are closed").at(span);
-            self.notes.borrow_mut().push(told.hint("write proxy_pass, pass or return"));
-        }
-        let written = self.scopes.config.view(section).here(&LISTEN);
-        let listens: Vec<ListenSpec> = written.iter().map(|written| written.value.clone()).collect();
-        if listens.is_empty() {
-            return Err(Diagnostic::emerg("no \"listen\" is defined for server").at(span));
-        }
-        endpoints.add(&listens, &server)
-    }
-
-    fn compiled(
-        &self,
-        section: SectionId,
-        span: Span,
-        (locations, named): (Locations, HashMap<Box<[u8]>, Arc<Location>>),
-    ) -> Result<Arc<Server>, Diagnostic> {
-        let view = self.scopes.config.view(section);
-        let written = view.here(&SERVER_NAME);
-        let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
-        if names.is_empty() {
-            // It answers to requests that name no host.
-            names.push(ServerName::Text(Box::default()));
-        }
         let scope = self.scope(section, None)?;
-        if let Some(policy) = scope.policy.tls.as_deref() {
-            self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
+        let origin = self.scopes.config.view(section).origin();
+        let policy = scope.policy.tls.as_deref();
+        if let Some(policy) = policy {
+            self.notes.borrow_mut().extend(encryption::warnings(policy, origin));
             self.watched.borrow_mut().extend(encryption::watched(policy).map(Path::to_owned));
         }
-        Ok(Arc::new(Server {
-            name: names.first().map(|name| name.shown()).unwrap_or_default().into(),
-            names: names.into(),
-            encryption: encryption::load(
-                scope.policy.tls.as_deref(),
-                view.origin(),
-                &mut self.served.borrow_mut(),
-                &mut self.notes.borrow_mut(),
-            )?,
-            span,
-            scope,
-            opens_tunnels: self.opens_tunnels.take(),
-            locations,
-            named,
-        }))
+        let (mut served, mut notes) = (self.served.borrow_mut(), self.notes.borrow_mut());
+        let encryption = encryption::load(policy, origin, &mut served, &mut notes)?;
+        if application == Application::Stream && scope.handlers(Phase::Content).is_empty() {
+            let told = Diagnostic::warn("no handler for server, whose connections are closed").at(span);
+            notes.push(told.hint("write proxy_pass, pass or return"));
+        }
+        let name = names.first().map(|name| name.shown()).unwrap_or_default().into();
+        let (names, opens_tunnels) = (names.into(), self.opens_tunnels.take());
+        Ok(Arc::new(Server { name, names, encryption, span, scope, opens_tunnels, locations, named }))
     }
 
     fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
@@ -144,214 +81,111 @@ impl Compiler<'_> {
         Ok(scope)
     }
 
-    /// The locations of a level, checked for duplicates.
-    fn location_specs(&self, section: SectionId) -> Result<Vec<(&LocationSpec, Span)>, Diagnostic> {
-        let mut seen = HashMap::new();
-        let mut specs = Vec::new();
-        for written in self.scopes.config.view(section).here(&LOCATION) {
-            let name = &written.value.name;
-            let is_prefix = matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly);
-            let key = (if is_prefix { LocationKind::Prefix as u8 } else { name.kind as u8 }, &name.text);
-            if name.kind != LocationKind::Regex && seen.insert(key, ()).is_some() {
-                let message = format!("duplicate location \"{}\"", String::from_utf8_lossy(&name.text));
-                return Err(Diagnostic::emerg(message).at(written.span));
-            }
-            specs.push((written.value, written.span));
-        }
-        Ok(specs)
+    /// The locations of a level, each with the pattern of its name.
+    fn locations(&self, plans: Vec<LocationPlan>) -> Result<Vec<(Option<Regex>, Location)>, Diagnostic> {
+        let location = |mut plan: LocationPlan| Ok((plan.regex.take(), self.location(plan)?));
+        plans.into_iter().map(location).collect()
     }
 
-    fn location(&self, spec: &LocationSpec, place: Span) -> Result<Location, Diagnostic> {
-        let mut inner = Vec::new();
-        for (nested, place) in self.location_specs(spec.section)? {
-            inner.push((nested.regex.clone(), self.location(nested, place)?));
-        }
-        let view = self.scopes.config.view(spec.section);
-        let limited = match view.here(&LIMIT_EXCEPT).first() {
-            Some(limit) => {
-                let scope = self.scope(limit.value.section, Some(&spec.name))?;
-                Some(Limited::new(limit.value, scope))
-            }
+    fn location(&self, plan: LocationPlan) -> Result<Location, Diagnostic> {
+        let LocationPlan { name, section, span, inner, limited, .. } = plan;
+        let inner = self.locations(inner)?;
+        let limited = match limited {
+            Some((spared, section)) => Some(Limited::new(spared, self.scope(section, Some(&name))?)),
             None => None,
         };
-        Ok(Location {
-            name: spec.name.clone(),
-            place,
-            scope: self.scope(spec.section, Some(&spec.name))?,
-            inner: Locations::new(inner, &mut self.sets.borrow_mut()),
-            limited,
-        })
+        let scope = self.scope(section, Some(&name))?;
+        let inner = Locations::new(inner, &mut self.sets.borrow_mut());
+        Ok(Location { name, place: span, scope, inner, limited })
     }
 }
 
-/// The endpoints of all servers, in the order in which they were first named.
-#[derive(Default)]
-pub(crate) struct Endpoints {
-    order: Vec<Endpoint>,
-    used: BTreeMap<Endpoint, EndpointUse>,
-}
-
-struct EndpointUse {
-    options: Option<ListenOptions>,
-    default: Option<Arc<Server>>,
-    protocols: Agreement,
-    servers: Vec<(Arc<Server>, Span)>,
-}
-
-impl Endpoints {
-    fn add(&mut self, listens: &[ListenSpec], server: &Arc<Server>) -> Result<(), Diagnostic> {
-        for listen in listens {
-            for endpoint in &listen.endpoints {
-                self.add_one(listen, endpoint, server)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_one(
-        &mut self,
-        listen: &ListenSpec,
-        endpoint: &Endpoint,
-        server: &Arc<Server>,
-    ) -> Result<(), Diagnostic> {
-        let complain = |what: &str| {
-            let message = format!("{what} {endpoint}");
-            Err(Diagnostic::emerg(message).at(listen.span))
-        };
-        let entry = self.used.entry(endpoint.clone()).or_insert_with(|| {
-            self.order.push(endpoint.clone());
-            EndpointUse {
-                options: None,
-                default: None,
-                protocols: Agreement::new(listen),
-                servers: Vec::new(),
-            }
-        });
-        if entry.protocols.all.application != listen.protocols.application {
-            return Err(in_both(endpoint).at(listen.span));
-        }
-        // All endpoints of a server are added before those of the next one.
-        if entry.servers.last().is_some_and(|(last, ..)| Arc::ptr_eq(last, server)) {
-            return complain("a duplicate listen");
-        }
-        if let Some(options) = &listen.options
-            && entry.options.replace(options.clone()).is_some()
+/// The sockets for the addresses of a plan, with the servers that answer there.
+pub(crate) fn listens(
+    plans: Vec<ListenPlan>,
+    servers: &[Arc<Server>],
+    notes: &mut Vec<Diagnostic>,
+) -> Result<Vec<Listen>, Diagnostic> {
+    let mut listens: Vec<Listen> = Vec::new();
+    let is_wide = |plan: &ListenPlan| plan.endpoint.address.ip().is_none_or(|ip| ip.is_unspecified());
+    let (wide, narrow): (Vec<_>, Vec<_>) = plans.into_iter().partition(is_wide);
+    for plan in wide.into_iter().chain(narrow) {
+        let hosts = hosts(&plan, servers, notes)?;
+        let ListenPlan { endpoint, options, .. } = plan;
+        let covering = listens.iter_mut().find(|listen| covers(&listen.endpoint, &endpoint));
+        if let Some(listen) = &covering
+            && listen.hosts.protocols.application != hosts.protocols.application
         {
-            return complain("duplicate listen options for");
+            return Err(in_both(&endpoint).at(hosts.default_server().span));
         }
-        if listen.default_server && entry.default.replace(Arc::clone(server)).is_some() {
-            return complain("a duplicate default server for");
-        }
-        if !entry.servers.is_empty() {
-            entry.protocols.add(listen);
-        }
-        entry.servers.push((Arc::clone(server), listen.span));
-        Ok(())
-    }
-
-    pub(crate) fn into_listens(mut self, notes: &mut Vec<Diagnostic>) -> Result<Vec<Listen>, Diagnostic> {
-        let mut listens: Vec<Listen> = Vec::new();
-        let (wide, narrow): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order)
-            .into_iter()
-            .partition(|endpoint| endpoint.address.ip().is_none_or(|ip| ip.is_unspecified()));
-        for endpoint in wide.into_iter().chain(narrow) {
-            let Some(used) = self.used.remove(&endpoint) else { continue };
-            let options = used.options.clone();
-            let explicit = options.is_some();
-            let Some(hosts) = used.into_hosts(&endpoint, notes)? else { continue };
-            let covering = listens.iter_mut().find(|listen| covers(&listen.endpoint, &endpoint));
-            if let Some(listen) = &covering
-                && listen.hosts.protocols.application != hosts.protocols.application
-            {
-                return Err(in_both(&endpoint).at(hosts.default_server().span));
-            }
-            match (covering, endpoint.address.ip()) {
-                (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
-                _ => listens.push(Listen {
-                    endpoint,
-                    options: options.unwrap_or_default(),
-                    hosts,
-                    narrower: Vec::new(),
-                }),
+        match (covering, endpoint.address.ip()) {
+            (Some(listen), Some(ip)) if options.is_none() => listen.narrower.push((ip, hosts)),
+            _ => {
+                let (options, narrower) = (options.unwrap_or_default(), Vec::new());
+                listens.push(Listen { endpoint, options, hosts, narrower });
             }
         }
-        Ok(listens)
     }
+    Ok(listens)
 }
 
-impl EndpointUse {
-    fn into_hosts(
-        self,
-        endpoint: &Endpoint,
-        notes: &mut Vec<Diagnostic>,
-    ) -> Result<Option<Hosts>, Diagnostic> {
-        let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
-        let Some(default) = self.default.clone().or(first) else { return Ok(None) };
-        let protocols = self.protocols.all;
-        if protocols.wrapping.tls {
-            self.check_certificates(&default)?;
+fn hosts(plan: &ListenPlan, all: &[Arc<Server>], notes: &mut Vec<Diagnostic>) -> Result<Hosts, Diagnostic> {
+    let endpoint = &plan.endpoint;
+    let servers: Vec<_> =
+        plan.servers.iter().map(|(server, span)| (Arc::clone(&all[*server]), *span)).collect();
+    let default = Arc::clone(&all[plan.default]);
+    if plan.protocols.wrapping.tls {
+        check_certificates(&servers, &default)?;
+    }
+    let mut hosts = Hosts::new(default, plan.protocols);
+    hosts.servers = servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
+    let single = servers.len() == 1;
+    let mut patterns = Vec::new();
+    for (server, span) in &servers {
+        let has_regex = server.names.iter().any(|name| matches!(name, ServerName::Regex(_)));
+        // One server is chosen without a look at its names, unless a pattern may capture something.
+        if single && !has_regex {
+            continue;
         }
-        let message = format!("protocol options redefined for {endpoint}");
-        notes.extend(self.protocols.dissenting.iter().map(|span| Diagnostic::warn(&message).at(*span)));
-        let mut hosts = Hosts::new(default, protocols);
-        hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
-        let single = self.servers.len() == 1;
-        let mut patterns = Vec::new();
-        for (server, span) in &self.servers {
-            let has_regex = server.names.iter().any(|name| matches!(name, ServerName::Regex(_)));
-            // One server is chosen without a look at its names, unless a pattern may capture something.
-            if single && !has_regex {
-                continue;
-            }
-            for name in &server.names {
-                let text = match name {
-                    ServerName::Text(text) => text,
-                    ServerName::Regex(regex) => {
-                        patterns.push((Regex::clone(regex), Arc::clone(server)));
-                        continue;
-                    }
-                };
-                let Err(error) = hosts.add(text, server) else { continue };
-                let shown = String::from_utf8_lossy(text);
-                if error == NameError::Invalid {
-                    let message = format!("invalid server name or wildcard \"{shown}\" on {endpoint}");
-                    return Err(Diagnostic::emerg(message).at(*span));
+        for name in &server.names {
+            let text = match name {
+                ServerName::Text(text) => text,
+                ServerName::Regex(regex) => {
+                    patterns.push((Regex::clone(regex), Arc::clone(server)));
+                    continue;
                 }
-                let message = format!("conflicting server name \"{shown}\" on {endpoint}, ignored");
-                notes.push(Diagnostic::warn(message).at(*span));
+            };
+            let Err(error) = hosts.add(text, server) else { continue };
+            let shown = String::from_utf8_lossy(text);
+            if error == NameError::Invalid {
+                let message = format!("invalid server name or wildcard \"{shown}\" on {endpoint}");
+                return Err(Diagnostic::emerg(message).at(*span));
             }
+            let message = format!("conflicting server name \"{shown}\" on {endpoint}, ignored");
+            notes.push(Diagnostic::warn(message).at(*span));
         }
-        hosts.set_patterns(patterns);
-        Ok(Some(hosts))
     }
+    hosts.set_patterns(patterns);
+    Ok(hosts)
 }
 
-impl EndpointUse {
-    /// A server must be able to answer a handshake: the default server or, where that one turns clients away, every
-    /// other one.
-    fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
-        let lonely = match default.encryption {
-            Encryption::Accept(_) | Encryption::Select(..) => return Ok(()),
-            Encryption::None => Some(default),
-            Encryption::Reject => {
-                let servers = self.servers.iter().map(|(server, ..)| &**server);
-                servers.into_iter().find(|server| matches!(server.encryption, Encryption::None))
-            }
-        };
-        let Some(server) = lonely else { return Ok(()) };
-        let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
-        let hint = "write ssl_certificate auto; to get one from Let's Encrypt, or name its file with ssl_certificate \
-                    and its key with ssl_certificate_key";
-        Err(Diagnostic::emerg(message).at(server.span).hint(hint))
-    }
+/// A server must be able to answer a handshake: the default server or, where that one turns clients away, every
+/// other one.
+fn check_certificates(servers: &[(Arc<Server>, Span)], default: &Server) -> Result<(), Diagnostic> {
+    let lonely = match default.encryption {
+        Encryption::Accept(_) | Encryption::Select(..) => return Ok(()),
+        Encryption::None => Some(default),
+        Encryption::Reject => {
+            let servers = servers.iter().map(|(server, ..)| &**server);
+            servers.into_iter().find(|server| matches!(server.encryption, Encryption::None))
+        }
+    };
+    let Some(server) = lonely else { return Ok(()) };
+    let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+    let hint = "write ssl_certificate auto; to get one from Let's Encrypt, or name its file with ssl_certificate \
+                and its key with ssl_certificate_key";
+    Err(Diagnostic::emerg(message).at(server.span).hint(hint))
 }
-
-/// The message about an address on which both `http` and `stream` listen.
-fn in_both(endpoint: &Endpoint) -> Diagnostic {
-    let message = format!("bind() to {endpoint} failed: both \"http\" and \"stream\" listen on this port");
-    Diagnostic::emerg(message).hint("give one of them another port")
-}
-
 /// Whether a socket bound to `wide` receives what comes to `narrow`.
 fn covers(wide: &Endpoint, narrow: &Endpoint) -> bool {
     match (wide.address.ip(), narrow.address.ip()) {

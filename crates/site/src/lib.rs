@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod agreement;
 mod builder;
 mod certificates;
@@ -14,7 +15,9 @@ mod hosts;
 mod listens;
 mod load;
 mod locations;
+mod nginx;
 mod overlay;
+mod plan;
 mod protocols;
 mod scope_change;
 mod scopes;
@@ -30,9 +33,11 @@ pub use builder::{ThreadGuard, run as build};
 pub use certificates::{Certificates, Selected};
 pub use encryption::Encryption;
 pub use hosts::{Hosts, Listen};
-pub use load::{Loaded, Options, Reader, load};
+pub use load::{Loaded, Options, Reader};
 pub use locations::{Location, Locations};
+pub use nginx::load;
 pub use overlay::{FoundFile, Problem, SharedLooks, Survey, forget, without_settings};
+pub use plan::{Chooser, ListenPlan, LocationPlan, Plan, ServerPlan};
 pub use protocols::{Application, Protocols, Versions, Wrapping};
 pub use scope_change::{change, enter};
 pub use scopes::Scopes;

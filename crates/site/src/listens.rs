@@ -41,12 +41,12 @@ impl ListenSpec {
 
 pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<ListenSpec, Diagnostic> {
     let word = args.word(0)?;
-    let is_stream = args.context == Contexts::STREAM_SERVER;
+    let application = application(args);
+    let is_stream = application == Application::Stream;
     let addresses = addresses(args, word, loading)?;
     let mut endpoints: Vec<Endpoint> = addresses.into_iter().map(Endpoint::stream).collect();
     let mut options = ListenOptions::default();
     let (mut default_server, mut has_options) = (false, false);
-    let application = if is_stream { Application::Stream } else { Application::Http };
     let mut protocols = Protocols::of(application);
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
@@ -78,6 +78,14 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     Ok(ListenSpec { endpoints, options, default_server, protocols, span: args.node.span })
 }
 
+/// What the connections are for that come to an address.
+fn application(args: &Args<'_>) -> Application {
+    match args.context {
+        Contexts::STREAM_SERVER => Application::Stream,
+        _ => Application::Http,
+    }
+}
+
 fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     match text.iter().position(|&byte| byte == b'=') {
         Some(equals) => (&text[..equals], Some(&text[equals + 1..])),
@@ -91,7 +99,7 @@ fn addresses(args: &Args<'_>, word: &Word, loading: &Loading) -> Result<Vec<Sock
         let message = format!("{message} in \"{word}\" of the \"listen\" directive");
         Diagnostic::emerg(message).at(args.node.span).under(word.span)
     };
-    let is_stream = args.context == Contexts::STREAM_SERVER;
+    let is_stream = application(args) == Application::Stream;
     let address = args.value(0, |word| value::listen(word, if is_stream { 0 } else { 80 }))?;
     if is_stream && address.port == 0 && !matches!(address.host, Host::Unix(_)) {
         return Err(complain("no port"));

@@ -1,11 +1,12 @@
-//! From files to what was written: finds each directive, checks its place and shape, parses its value.
+//! From a tree to what was written: finds each directive, checks its place and shape, parses its value.
 
+use crate::plan::Plan;
 use crate::structure::STRUCTURE;
 use crate::unbuilt::{UNBUILT, Unbuilt};
 use conf::apache::Allowed;
-use conf::catalogue::{self, Entry, Verdict};
+use conf::catalogue::{Entry, Verdict};
 use conf::spec::hint_missing_semicolon;
-use conf::{Contexts, Diagnostic, Dialect, Inputs, Node, Sources, Unowned};
+use conf::{Contexts, Diagnostic, Dialect, Node, Sources, Unowned};
 use contract::{AnyDirective, Args, Config, Counted, Loading, Module, SectionId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ pub struct Loaded {
     pub config: Arc<Config>,
     /// Variables, log files and notes.
     pub loading: Loading,
+    /// What it serves; or why it cannot, which counts if nothing else is wrong.
+    pub plan: Result<Plan, Diagnostic>,
     /// The files that were read.
     pub sources: Sources,
     /// The first error.
@@ -38,33 +41,6 @@ pub struct Loaded {
 
 /// How many refusals are reported, and not only counted.
 const REFUSALS_MAX: usize = 20;
-
-/// Reads a configuration with the directives of these modules. On an error, all that was read before
-/// it is still there, for messages.
-pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loading: Loading) -> Loaded {
-    let text = conf::load(inputs, &options.path, options.globals.as_deref());
-    let http_only: Vec<_> = catalogue::http_only_names().collect();
-    let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
-    loading.notes.extend(note);
-    loading.notes.extend(conf::curly_quotes(&nodes));
-    let config = Config::within(Arc::clone(&loading.origin));
-    loading.refusals = Some(Vec::new());
-    let mut reader = Reader::new(modules, config, loading);
-    let error = reader.block(&nodes, Config::MAIN, Contexts::MAIN).err().or(text.error);
-    let mut refusals = reader.loading.refusals.take().unwrap_or_default();
-    if error.is_none() {
-        // Only now is it known which variables nothing defines.
-        let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
-        refusals.extend(reader.loading.variables.refusals(&known));
-    }
-    let mut errors = told(refusals).into_iter().chain(error);
-    let (mut error, mut further) = (errors.next(), errors.collect());
-    let of_another = |error| conf::in_place_of_nginx(error, &text.sources);
-    if let Some(whole_file) = error.as_ref().and_then(of_another) {
-        (error, further) = (Some(whole_file), Vec::new());
-    }
-    Loaded { config: Arc::new(reader.config), loading: reader.loading, sources: text.sources, error, further }
-}
 
 /// The refusals as they are reported: each kind once, and not too many.
 pub(crate) fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -2,7 +2,6 @@
 
 mod considered;
 
-use crate::structure::LimitExcept;
 use conf::Span;
 use conf::value::TooManySteps;
 use contract::hash::KeyedMap;
@@ -33,8 +32,9 @@ pub struct Limited {
 }
 
 impl Limited {
-    pub fn new(limit: &LimitExcept, scope: Arc<Scope>) -> Limited {
-        Limited { spared: limit.methods().into(), scope }
+    /// These methods keep the scope of the location, all others have this one.
+    pub fn new(spared: Box<[Method]>, scope: Arc<Scope>) -> Limited {
+        Limited { spared, scope }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The whole configuration, compiled.
 
 use crate::builder::ThreadGuard;
-use crate::compiler::Compiler;
+use crate::compiler::{self, Compiler};
 use crate::hosts::Listen;
 use crate::load::{Loaded, table};
 use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
+use crate::plan::Plan;
+use crate::protocols::Application;
 use crate::scopes::Scopes;
-use crate::structure::{HTTP, SERVER};
 use conf::{Diagnostic, Sources};
 use contract::{Config, Kept, Module, Peer, Phase, Scope, ScopeBuilder, SiteService, VariableTable};
 use journal::{Level, LogFiles};
@@ -78,10 +79,11 @@ impl Site {
         self.main.policy.error_log.path()
     }
 
-    /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
+    /// Compiles what was loaded, by its plan. Notes are added to `loaded.loading.notes`.
     pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
+        let plan = std::mem::replace(&mut loaded.plan, Ok(Plan::default()))?;
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
-        let has_servers = has_servers(&loaded.config);
+        let has_servers = plan.servers.iter().any(|server| server.chooser.application() == Application::Http);
         let (notes, variables) = (&mut loaded.loading.notes, std::mem::take(&mut loaded.loading.variables));
         // nginx looks up the variables of `proxy_set_header` and its siblings for servers only.
         let sources = &loaded.sources;
@@ -116,7 +118,6 @@ impl Site {
         let (prefix, logs) = (&loaded.loading.prefix, &loaded.loading.logs);
         let compiler = Compiler {
             scopes: Scopes { finish: Some(&over), ..Scopes::new(&loaded.config, modules, prefix, logs) },
-            default_port: loaded.loading.default_port,
             sets: RefCell::default(),
             notes: RefCell::default(),
             watched: RefCell::default(),
@@ -124,16 +125,16 @@ impl Site {
             opens_tunnels: Cell::default(),
         };
         let main_scope = compiler.scopes.scope(Config::MAIN, None)?;
-        let endpoints = compiler.all_servers()?;
+        let servers = compiler.servers(&plan.levels, plan.servers)?;
         let notes = compiler.notes.take();
         let services = compiler.scopes.services.take().into();
         let watched = compiler.watched.take().into_iter().collect();
         let certificates = compiler.served.take().into_iter().collect();
-        loaded.loading.notes.extend(notes);
+        loaded.loading.notes.extend(notes.into_iter().chain(plan.notes));
         let roots = served_roots.take();
         let served_roots =
             (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().flatten().collect()));
-        let listens = endpoints.into_listens(&mut loaded.loading.notes)?;
+        let listens = compiler::listens(plan.listens, &servers, &mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
         let (variables, stream_variables) = (Arc::new(variables), Arc::new(stream_variables));
@@ -160,10 +161,4 @@ fn is_in_gateways_list(message: &Diagnostic, sources: &Sources) -> bool {
     let directive = before.rsplit(|byte| b";{}".contains(byte)).next().unwrap_or_default();
     let name = directive.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()).unwrap_or_default();
     name.ends_with(b"_set_header") || name.ends_with(b"_param")
-}
-
-/// Whether `http` has any server.
-fn has_servers(config: &Config) -> bool {
-    let main = config.view(Config::MAIN);
-    main.get(&HTTP).is_some_and(|http| !main.at(*http).here(&SERVER).is_empty())
 }

@@ -152,14 +152,14 @@ pub struct LocationSpec {
 }
 
 /// A `limit_except` with its block.
-pub struct LimitExcept {
+pub(crate) struct LimitExcept {
     methods: Vec<Method>,
     pub section: SectionId,
 }
 
 impl LimitExcept {
     /// The methods that are not limited.
-    pub fn methods(&self) -> &[Method] {
+    pub(crate) fn methods(&self) -> &[Method] {
         &self.methods
     }
 }

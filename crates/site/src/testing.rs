@@ -1,6 +1,7 @@
 //! Sites and exchanges without sockets, for tests.
 
-use crate::load::{Loaded, Options, load};
+use crate::load::{Loaded, Options};
+use crate::nginx::load;
 use crate::site::Site;
 use conf::Memory;
 use contract::{

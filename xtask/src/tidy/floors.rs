@@ -78,13 +78,14 @@ const HOUSES: &[House] = &[
                 name: "parts",
                 modules: &["builder", "certificates", "protocols", "scope_change", "unbuilt"],
             },
+            Floor { name: "plan", modules: &["encryption", "plan"] },
+            Floor { name: "what serves", modules: &["hosts", "locations", "scopes", "server"] },
+            // The compiler knows no configuration language.
+            Floor { name: "compiler", modules: &["compiler"] },
             Floor { name: "listens", modules: &["listens"] },
-            Floor { name: "structure", modules: &["agreement", "encryption", "structure"] },
-            Floor { name: "locations", modules: &["locations"] },
-            Floor {
-                name: "site",
-                modules: &["compiler", "hosts", "load", "overlay", "scopes", "server", "site", "testing"],
-            },
+            Floor { name: "structure", modules: &["addresses", "agreement", "structure"] },
+            Floor { name: "reader", modules: &["load"] },
+            Floor { name: "site", modules: &["nginx", "overlay", "site", "testing"] },
         ],
     },
     House {
