@@ -35,6 +35,8 @@ pub(crate) struct Reload {
     /// Whether only certificates are new.
     is_renewal: bool,
     clients: Vec<Request>,
+    /// Whether another reload begins after this one, with its clients; it may have none.
+    next: Option<Vec<Request>>,
 }
 
 /// How a configuration comes to serve.
@@ -56,8 +58,8 @@ impl Supervisor {
             clients.into_iter().for_each(|client| answer(client, Err("the server stops".to_owned())));
             return;
         }
-        if self.reload.is_some() {
-            self.reload_again.get_or_insert_default().extend(clients);
+        if let Some(reload) = &mut self.reload {
+            reload.next.get_or_insert_default().extend(clients);
             return;
         }
         let rested = std::mem::take(&mut self.resting);
@@ -68,13 +70,13 @@ impl Supervisor {
             return;
         }
         self.log(Level::Notice, "reconfiguring");
-        self.service_manager.reloading();
+        self.process.service_manager.reloading();
         match self.prepare() {
             Ok((generation, record)) => {
                 self.begin(generation, record, clients, false);
             }
             Err(reason) => {
-                self.service_manager.refused(&reason);
+                self.process.service_manager.refused(&reason);
                 self.respawn.reset();
                 self.count_failure();
                 clients.into_iter().for_each(|client| answer(client, Err(reason.clone())));
@@ -105,7 +107,8 @@ impl Supervisor {
     fn begin(&mut self, generation: Generation, record: Vec<u8>, clients: Vec<Request>, is_renewal: bool) {
         let way = if self.hand_over(&generation, record) { Way::InPlace } else { Way::NewWorker };
         let deadline = Instant::now() + READY;
-        self.reload = Some(Reload { generation, way, deadline, reopened: false, is_renewal, clients });
+        let reload = Reload { generation, way, deadline, reopened: false, is_renewal, clients, next: None };
+        self.reload = Some(reload);
     }
 
     /// Asks the worker that serves to go over; whether there is one that may.
@@ -186,7 +189,7 @@ impl Supervisor {
         if self.reload.as_ref().is_none_or(|reload| reload.generation.number != generation) {
             return;
         }
-        let Some(Reload { generation, clients, reopened, is_renewal, .. }) = self.reload.take() else {
+        let Some(Reload { generation, clients, next, reopened, is_renewal, .. }) = self.reload.take() else {
             return;
         };
         let before = std::mem::replace(&mut self.current, generation);
@@ -211,12 +214,12 @@ impl Supervisor {
         clients.into_iter().for_each(|client| answer(client, Ok("reloaded".to_owned())));
         drop(before);
         release_memory();
-        self.next_reload();
+        self.next_reload(next);
     }
 
     /// The configuration that serves stays.
     pub(crate) fn refuse_reload(&mut self, reason: &str) {
-        let Some(Reload { generation, clients, .. }) = self.reload.take() else { return };
+        let Some(Reload { generation, clients, next, .. }) = self.reload.take() else { return };
         self.remove_paths(&generation.sockets);
         self.current.sockets.restore();
         for worker in self.workers.iter_mut().filter(|worker| worker.generation == generation.number) {
@@ -224,12 +227,12 @@ impl Supervisor {
         }
         self.respawn.reset();
         self.count_failure();
-        self.service_manager.refused(reason);
+        self.process.service_manager.refused(reason);
         self.log(Level::Emerg, &format!("the configuration stays as it was: {reason}"));
         clients.into_iter().for_each(|client| answer(client, Err(format!("fulmar: [emerg] {reason}"))));
         drop(generation);
         release_memory();
-        self.next_reload();
+        self.next_reload(next);
     }
 
     /// Removes the paths that do not serve, unless another program serves by the same ones.
@@ -239,8 +242,8 @@ impl Supervisor {
         }
     }
 
-    fn next_reload(&mut self) {
-        if let Some(clients) = self.reload_again.take() {
+    fn next_reload(&mut self, next: Option<Vec<Request>>) {
+        if let Some(clients) = next {
             self.begin_reload(clients);
         }
     }
@@ -285,7 +288,7 @@ impl Supervisor {
             log(Level::Emerg, &text);
             format!("fulmar: [emerg] {text}")
         };
-        if self.pid_file.is_some() {
+        if self.process.pid_file.is_some() {
             pid_file::refuse_if_taken(&configuration.process.pid).map_err(refuse)?;
         }
         let (errors, warnings): (Vec<_>, Vec<_>) =
@@ -324,17 +327,17 @@ impl Supervisor {
 
     fn move_pid_file(&mut self) {
         let path = self.current.configuration.process.pid.clone();
-        let Some(file) = self.pid_file.take_if(|file| file.path() != path) else { return };
+        let Some(file) = self.process.pid_file.take_if(|file| file.path() != path) else { return };
         match PidFile::write(&path) {
             Ok(written) => {
-                self.pid_file = Some(written);
+                self.process.pid_file = Some(written);
                 if let Err(problem) = file.remove() {
                     self.log(Level::Alert, &problem);
                 }
             }
             Err(problem) => {
                 self.log(Level::Emerg, &problem);
-                self.pid_file = Some(file);
+                self.process.pid_file = Some(file);
             }
         }
     }

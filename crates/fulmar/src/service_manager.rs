@@ -150,16 +150,16 @@ impl ServiceManager {
 impl Supervisor {
     /// Tells the service manager what changed since the last message.
     pub(crate) fn tell_service_manager(&mut self) {
-        if self.service_manager.unheard {
+        if self.process.service_manager.unheard {
             if self.upgrade.has_predecessor() {
                 return;
             }
-            self.service_manager.succeed();
+            self.process.service_manager.succeed();
         }
         if self.stop.is_some() {
-            self.service_manager.stopping(self.upgrade.successor());
+            self.process.service_manager.stopping(self.upgrade.successor());
         } else if self.reload.is_none() && self.served {
-            self.service_manager.ready(self.current.number, &self.current.sockets);
+            self.process.service_manager.ready(self.current.number, &self.current.sockets);
         }
     }
 }

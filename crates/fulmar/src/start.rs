@@ -20,7 +20,7 @@ use crate::messages;
 use crate::pid_file::PidFile;
 use crate::service_manager::ServiceManager;
 use crate::sockets::Sockets;
-use crate::supervisor::{Generation, Role, Settled, Supervisor};
+use crate::supervisor::{Generation, Process, Role, Settled, Supervisor};
 
 /// What this process is started as.
 pub(crate) enum Purpose {
@@ -164,7 +164,8 @@ fn settle(
     let version = server::VERSION;
     configuration.site.log(Level::Notice, &format!("fulmar/{version}, compatible with nginx/1.31.5"));
     let daemon = daemon || inherited;
-    Ok(Some(Settled { arguments, signals, control, pid_file, inherited, daemon, service_manager }))
+    let process = Process { signals, control, pid_file, daemon, service_manager };
+    Ok(Some(Settled { arguments, inherited, process }))
 }
 
 /// Lets what a daemon says on its error stream, a crash's message say, end in the error log.

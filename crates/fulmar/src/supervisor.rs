@@ -47,14 +47,20 @@ pub(crate) struct Generation {
 pub(crate) struct Settled {
     /// The command line, for a new binary; none where the server is part of something else (`serve`).
     pub(crate) arguments: Option<Vec<OsString>>,
+    /// Whether the sockets are another supervisor's, which this one is to replace.
+    pub(crate) inherited: bool,
+    /// Its place in the system.
+    pub(crate) process: Process,
+}
+
+/// The supervisor's place in the system: how it is found, and what it listens to.
+pub(crate) struct Process {
     /// The signals, queued since before the pid file was written.
     pub(crate) signals: SignalQueue,
     /// Where `-s` asks.
     pub(crate) control: Option<ControlSocket>,
     /// The pid file.
     pub(crate) pid_file: Option<PidFile>,
-    /// Whether the sockets are another supervisor's, which this one is to replace.
-    pub(crate) inherited: bool,
     /// Whether no terminal belongs to this process.
     pub(crate) daemon: bool,
     /// The service manager, which gets the server's state.
@@ -78,23 +84,17 @@ pub(crate) struct Supervisor {
     /// The result of reloads.
     pub(crate) reloads: Reloads,
     pub(crate) reload: Option<Reload>,
-    /// Clients of the reload that begins after this one; it may have none.
-    pub(crate) reload_again: Option<Vec<Request>>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) respawn: Respawn,
-    pub(crate) pid_file: Option<PidFile>,
+    pub(crate) process: Process,
     pub(crate) upgrade: Upgrade,
     /// Whether workers were sent away by WINCH.
     pub(crate) resting: bool,
     pub(crate) stop: Option<Stop>,
-    pub(crate) service_manager: ServiceManager,
     /// The looks at certificates that may change on disk.
     pub(crate) watch: Watch,
     /// The process that gets certificates.
     pub(crate) issuing: Issuing,
-    signals: SignalQueue,
-    control: Option<ControlSocket>,
-    daemon: bool,
     pub(crate) served: bool,
     /// When messages are repeated to workers that did not read them.
     again: Option<Instant>,
@@ -116,19 +116,14 @@ impl Supervisor {
             current: generation,
             reloads: Reloads::default(),
             reload: None,
-            reload_again: None,
             workers: Vec::new(),
             respawn: Respawn::now(),
-            pid_file: settled.pid_file,
+            process: settled.process,
             upgrade: Upgrade::new(settled.arguments, settled.inherited),
             resting: false,
             stop: None,
-            service_manager: settled.service_manager,
             watch: Watch::new(),
             issuing: Issuing::new(),
-            signals: settled.signals,
-            control: settled.control,
-            daemon: settled.daemon,
             served: false,
             again: None,
         }
@@ -151,10 +146,10 @@ impl Supervisor {
                 return Ok(Role::Ended(self.end()));
             }
             let events = {
-                let mut others: Vec<_> = self.control.iter().map(AsFd::as_fd).collect();
+                let mut others: Vec<_> = self.process.control.iter().map(AsFd::as_fd).collect();
                 others.extend(self.workers.iter().filter_map(Worker::descriptor));
                 others.extend(self.issuing.descriptor());
-                self.signals.wait(&others, self.time_left())?
+                self.process.signals.wait(&others, self.time_left())?
             };
             events.signals.into_iter().for_each(|received| self.on_signal(received));
             self.serve_clients();
@@ -245,7 +240,7 @@ impl Supervisor {
     }
 
     fn serve_clients(&mut self) {
-        while let Some(Ok(Some(request))) = self.control.as_ref().map(ControlSocket::accept) {
+        while let Some(Ok(Some(request))) = self.process.control.as_ref().map(ControlSocket::accept) {
             let command = request.command();
             if !matches!(command, control::Command::Identify | control::Command::Status) {
                 self.log(Level::Notice, &format!("\"-s {}\" received", command.name()));
@@ -283,7 +278,7 @@ impl Supervisor {
         }
         let number = self.current.number;
         match self.workers.iter().any(|it| it.generation == number && it.stage == Stage::Serving) {
-            true => Ok(self.service_manager.state(number)),
+            true => Ok(self.process.service_manager.state(number)),
             false => Err("no worker serves yet".to_owned()),
         }
     }
@@ -300,7 +295,7 @@ impl Supervisor {
 
     /// WINCH comes from terminals, too, whenever their size changes.
     fn may_rest(&self) -> bool {
-        self.daemon || self.upgrade.is_under_way()
+        self.process.daemon || self.upgrade.is_under_way()
     }
 
     fn rest(&mut self) {
@@ -371,7 +366,7 @@ impl Supervisor {
     /// Cleans up after the last worker; returns whether a command ended the server.
     fn end(&mut self) -> bool {
         self.close_sockets();
-        if let Some(Err(problem)) = self.pid_file.take().map(PidFile::remove) {
+        if let Some(Err(problem)) = self.process.pid_file.take().map(PidFile::remove) {
             self.log(Level::Alert, &problem);
         }
         self.log(Level::Notice, "exit");

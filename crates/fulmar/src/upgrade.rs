@@ -62,7 +62,7 @@ impl Supervisor {
     /// Starts the program anew, from the path that this one was started from.
     pub(crate) fn begin_upgrade(&mut self) {
         self.log(Level::Notice, "changing binary");
-        if let Some(Err(problem)) = self.pid_file.as_mut().map(crate::pid_file::PidFile::retire) {
+        if let Some(Err(problem)) = self.process.pid_file.as_mut().map(crate::pid_file::PidFile::retire) {
             self.log(Level::Alert, &problem);
             return;
         }
@@ -91,7 +91,7 @@ impl Supervisor {
     /// The successor ended: this supervisor has its name again, and serves again.
     pub(crate) fn undo_upgrade(&mut self) {
         self.upgrade.successor = None;
-        if let Some(Err(problem)) = self.pid_file.as_mut().map(crate::pid_file::PidFile::restore) {
+        if let Some(Err(problem)) = self.process.pid_file.as_mut().map(crate::pid_file::PidFile::restore) {
             self.log(Level::Alert, &problem);
         }
         if std::mem::take(&mut self.resting) {
