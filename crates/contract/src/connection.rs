@@ -3,9 +3,9 @@
 use crate::Events;
 use conf::value::Network;
 use journal::clock::Time;
+use net::SocketProbe;
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 use std::rc::Rc;
 
 /// An end of a connection.
@@ -77,8 +77,8 @@ pub struct Connection {
     pub tls: Option<Box<Tls>>,
     /// What a proxy in front reported about the connection (PROXY protocol).
     pub passed: Option<Box<PassedConnection>>,
-    /// The number of its socket, where there is one, for what only the kernel knows.
-    pub socket: Option<RawFd>,
+    /// What only the kernel knows of it; none if no socket of the kernel carries this connection alone.
+    pub probe: Option<SocketProbe>,
 }
 
 impl Connection {
@@ -95,7 +95,7 @@ impl Connection {
             events: None,
             tls: None,
             passed: None,
-            socket: None,
+            probe: None,
         }
     }
 

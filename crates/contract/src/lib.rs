@@ -53,6 +53,7 @@ pub use journal::budget::{Lent, Spent};
 pub use loading::{Loading, Look, Methods};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
+pub use net::SocketProbe;
 pub use origin::{Kept, Origin};
 pub use overlay::{Holds, Open, Opener, Overlaid, Overlay, Selection};
 pub use payer::Budget;

@@ -31,8 +31,8 @@ impl Detached {
             return None;
         }
         let mut flow = parent.subrequest(wanted);
-        // The number of the socket will be another connection's.
-        let connection = Connection { socket: None, ..(*flow.exchange.connection).clone() };
+        // The client's stream may be closed before this request has ended.
+        let connection = Connection { probe: None, ..(*flow.exchange.connection).clone() };
         flow.exchange.connection = Rc::new(connection);
         let mut held = Held::default();
         held.set(SIZE_BYTES);
@@ -71,7 +71,10 @@ mod tests {
     fn flow(server: &str) -> Flow {
         let site = prototypes::site(server);
         let server = Arc::clone(site.listens[0].hosts(None).default_server());
-        let connection = Connection { socket: Some(7), ..testing::connection("127.0.0.1:1") };
+        let connection = Connection {
+            probe: Some(contract::SocketProbe::of(&std::io::stdin())),
+            ..testing::connection("127.0.0.1:1")
+        };
         let scope = Arc::clone(&server.scope);
         let request = testing::request("GET", "/", "localhost");
         Flow::new(Exchange::new(connection.into(), request, scope, Arc::clone(&site.variables)), server)
@@ -88,7 +91,7 @@ mod tests {
         let connection = Rc::clone(&parent.exchange.connection);
         drop(parent);
         assert_eq!(Rc::strong_count(&connection), 1, "it keeps the connection");
-        assert_eq!((detached.connection().serial, detached.connection().socket), (connection.serial, None));
+        assert_eq!((detached.connection().serial, detached.connection().probe), (connection.serial, None));
         assert!(poll(&mut detached).is_ready());
     }
 

@@ -3,7 +3,7 @@
 use nix::libc;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 /// How a connection fares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,28 @@ pub struct TcpInfo {
     pub rcv_space: u32,
 }
 
+/// Asks the kernel about a stream for those that cannot reach it. It gives no access to the bytes.
+///
+/// The probe does not keep the socket open: after the stream is closed, the probe must not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketProbe(RawFd);
+
+impl SocketProbe {
+    /// A probe of this socket.
+    pub fn of(socket: &impl AsFd) -> SocketProbe {
+        SocketProbe(socket.as_fd().as_raw_fd())
+    }
+
+    /// How the connection fares. Fails if it is not a TCP connection.
+    pub fn tcp_info(self) -> io::Result<TcpInfo> {
+        TcpInfo::of(self.0)
+    }
+}
+
 impl TcpInfo {
     /// Asks about the socket of this number. Fails if it is not a TCP socket.
     #[allow(unsafe_code)]
-    pub fn of(socket: RawFd) -> io::Result<TcpInfo> {
+    fn of(socket: RawFd) -> io::Result<TcpInfo> {
         let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
         let mut size = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
         // SAFETY: the pointers are to `info` and to its size, beyond which the kernel does not write; a number
@@ -51,18 +69,17 @@ impl TcpInfo {
 
 #[cfg(test)]
 mod tests {
-    use super::TcpInfo;
+    use super::{SocketProbe, TcpInfo};
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn only_tcp_has_it() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let info = TcpInfo::of(stream.as_raw_fd()).unwrap();
+        let info = SocketProbe::of(&stream).tcp_info().unwrap();
         assert!(info.snd_cwnd > 0 && info.rcv_space > 0, "{info:?}");
         let (pair, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(TcpInfo::of(pair.as_raw_fd()).is_err());
+        assert!(SocketProbe::of(&pair).tcp_info().is_err());
         assert!(TcpInfo::of(-1).is_err());
     }
 }

@@ -30,13 +30,12 @@ use contract::{Connection, Preread};
 use h2::{Ended, Multiplexed};
 use http1::{Answered, Flushing, Http1, Input, Served, Serving};
 use journal::clock::{self, Time};
-use net::{SocketAddress, Stream};
+use net::{SocketAddress, SocketProbe, Stream};
 use opening::{Opened, Opening};
 use session::Session;
 use site::{Application, Protocols, Wrapping};
 use std::cell::Cell;
 use std::future::Future;
-use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -99,7 +98,7 @@ impl ConnectionTask {
             secure: false,
             tls: None,
             passed: None,
-            socket: Some(stream.as_fd().as_raw_fd()),
+            probe: Some(SocketProbe::of(&stream)),
             events: None,
         };
         let serial = info.serial;

@@ -3,7 +3,6 @@
 use super::lists::{put, put_number, put_port};
 use super::request::put_seconds;
 use contract::{Exchange, Peer};
-use net::TcpInfo;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -60,7 +59,7 @@ pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
 
 /// `rtt` and `rttvar` in microseconds, `snd_cwnd` in segments, `rcv_space` in bytes, of a TCP connection.
 pub(super) fn tcpinfo(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(info) = exchange.connection.socket.and_then(|socket| TcpInfo::of(socket).ok()) else {
+    let Some(info) = exchange.connection.probe.and_then(|probe| probe.tcp_info().ok()) else {
         return false;
     };
     let value = match name {
