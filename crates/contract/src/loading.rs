@@ -28,6 +28,17 @@ impl Methods {
 /// Whether there is a file at a path; `None` where a `.htaccess` file may not find out.
 pub type Look = dyn Fn(&Path) -> Option<bool> + Send + Sync;
 
+/// What a directive in a `.htaccess` file depends on.
+#[derive(Default)]
+pub struct Htaccess {
+    /// The file.
+    pub path: Option<Arc<Path>>,
+    /// Looks for the files that sections depend on.
+    pub look: Option<Box<Look>>,
+    /// The methods that the directives being read count for; none for all.
+    pub methods: Option<Arc<Methods>>,
+}
+
 /// What a directive's `parse` may use besides its own arguments.
 pub struct Loading {
     /// The prefix (`-p`): what relative paths of logs, roots and the pid file start from.
@@ -42,10 +53,8 @@ pub struct Loading {
     pub logs: LogFiles,
     /// The location whose block is being read.
     pub location: Option<LocationName>,
-    /// The `.htaccess` file that is being read.
-    pub file: Option<Arc<Path>>,
-    /// Looks for the files that sections of `.htaccess` files depend on.
-    pub look: Option<Box<Look>>,
+    /// The `.htaccess` file that is being read; empty while the configuration is.
+    pub htaccess: Htaccess,
     /// Where files come from, and what the configuration before this one left.
     pub origin: Arc<Origin>,
     /// The port of a server that names none.
@@ -56,8 +65,6 @@ pub struct Loading {
     pub notes: Vec<Diagnostic>,
     /// What was refused so far, see [`Loading::refuse`]; `None` where the first refusal ends the reading.
     pub refusals: Option<Vec<Diagnostic>>,
-    /// The methods that the directives being read count for, in a `.htaccess` file; none for all.
-    pub methods: Option<Arc<Methods>>,
     /// About how much memory the values so far take, in bytes, and the most that they may take.
     pub memory_bytes: (usize, usize),
     /// The patterns so far, by their text; those that ignore case are apart. Very many servers have the same ones.
@@ -74,14 +81,12 @@ impl Loading {
             other_variables: Variables::within(Contexts::STREAM),
             logs: LogFiles::default(),
             location: None,
-            file: None,
-            look: None,
+            htaccess: Htaccess::default(),
             origin: Arc::default(),
             default_port: 80,
             directories: Vec::new(),
             notes: Vec::new(),
             refusals: None,
-            methods: None,
             memory_bytes: (0, usize::MAX),
             patterns: Default::default(),
         }

@@ -88,8 +88,8 @@ impl Root {
         self.write_directory(exchange, path);
         let appended = match &self.alias {
             None => uri,
-            Some(_) if !exchange.valid_location => return Err(MapError::AliasAfterRewrite),
-            Some(name) if name.kind == LocationKind::Regex && exchange.uri_behind_alias => uri,
+            Some(_) if !exchange.routing.valid_location => return Err(MapError::AliasAfterRewrite),
+            Some(name) if name.kind == LocationKind::Regex && exchange.routing.uri_below_alias => uri,
             Some(name) if name.kind == LocationKind::Regex => b"",
             Some(name) => uri.get(name.text.len()..).unwrap_or_default(),
         };

@@ -37,7 +37,7 @@ impl budget::Payer for Payer {
 impl Exchange {
     /// The budget of the request. The site, the client and the rules of its latest use pay.
     pub fn budget(&self) -> Rc<Budget> {
-        let budget = &self.kept().budget;
+        let budget = self.budget_cell();
         if let Some(own) = &self.overlaid {
             let payer = || Payer { own: Rc::clone(own), connection: Rc::clone(&self.connection) };
             budget.charge_to(|payer| Rc::ptr_eq(&payer.own, own), payer);

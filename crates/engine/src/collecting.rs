@@ -3,11 +3,12 @@
 use super::end::{End, Sent};
 use super::pace::Pace;
 use contract::policy::{BodyFile, RequestBodyPolicy};
-use contract::{Exchange, RequestBody, Streaming};
+use contract::{Exchange, Reach, RequestBody, Streaming};
 use http::{Fields, Status};
 use journal::Level;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use wire::memory::{self, Held};
@@ -78,10 +79,10 @@ impl Collecting {
                 }
                 Poll::Ready(Ok(false)) => {
                     if let Some(name) = self.content.name.take() {
-                        exchange.attach(name);
+                        exchange.attach(Reach::Shared, Rc::new(name));
                     }
                     if self.content.memory.len() >= COUNTED_MIN {
-                        exchange.attach(std::mem::take(&mut self.held));
+                        exchange.attach(Reach::Shared, Rc::new(std::mem::take(&mut self.held)));
                     }
                     (exchange.request.body, exchange.request.streaming) = (Some(self.content.finish()), None);
                     return Poll::Ready(Ok(()));

@@ -3,8 +3,9 @@
 use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Body, Event, Exchange, Replaced, RequestBody, Reroute, Scope};
+use contract::{Body, Event, Exchange, Reach, Replaced, RequestBody, Reroute, Scope};
 use http::{Method, Status, escape};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What takes the place of a bare status.
@@ -89,7 +90,7 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
             if page.is_public {
                 let scope = Arc::clone(&exchange.scope);
                 let (path, args) = (exchange.request.path.clone(), exchange.request.args.clone());
-                exchange.attach_own(Failed { scope, path, args });
+                exchange.attach(Reach::Own, Rc::new(Failed { scope, path, args }));
                 // As in Apache the page gets no body.
                 exchange.request.body = Some(RequestBody::Memory(Bytes::new()));
             }

@@ -9,8 +9,8 @@ use super::request::{After, Request};
 use crate::pipeline::Flow;
 use bytes::Bytes;
 use contract::{
-    Body, BodyReader, Content, Event, Events, Exchange, NoBody, Outcome, Piece, Pull, Source, Streamed,
-    Subrequest, Subresponse, Task, Turn,
+    Body, BodyReader, Content, Event, Events, Exchange, NoBody, Outcome, Piece, Pull, Reach, Source,
+    Streamed, Subrequest, Subresponse, Task, Turn,
 };
 use http::Status;
 use journal::Level;
@@ -53,11 +53,11 @@ struct Subrequests {
 
 impl Subrequests {
     fn of(exchange: &Exchange) -> Rc<Subrequests> {
-        exchange.attached_to_all::<Subrequests>().unwrap_or_else(|| {
+        exchange.attached::<Subrequests>().unwrap_or_else(|| {
             let left = RefCell::new(Some(Vec::new()));
             let shared = Subrequests { left, ..Subrequests::default() };
             let shared = Rc::new(shared);
-            exchange.attach_shared(Rc::clone(&shared));
+            exchange.attach(Reach::Shared, Rc::clone(&shared));
             shared
         })
     }
@@ -177,14 +177,14 @@ pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
 
 /// Whether a request has begun as many subrequests in this turn as it may.
 pub(crate) fn has_enough(exchange: &Exchange) -> bool {
-    let Some(shared) = exchange.attached_to_all::<Subrequests>() else { return false };
+    let Some(shared) = exchange.attached::<Subrequests>() else { return false };
     let (turn, begun) = shared.in_turn.get();
     turn == shares::turn() && begun >= TURN_MAX
 }
 
 /// The place of a request that has begun enough subrequests for one turn.
 pub(crate) fn place(exchange: &Exchange) -> Place {
-    let count = exchange.attached_to_all::<Subrequests>().map_or(0, |shared| shared.count.get());
+    let count = exchange.attached::<Subrequests>().map_or(0, |shared| shared.count.get());
     let account = exchange.overlaid.as_ref().map_or(0, |own| own.account());
     Place { account, used_ns: u64::from(count) * SUBREQUEST_NS }
 }
@@ -216,7 +216,7 @@ pub(crate) fn leave(parent: &Flow, wanted: Vec<Subrequest>, depth: u32) -> Resul
 /// Gives the detached requests that subrequests left to the sender of the request.
 #[inline]
 pub(crate) fn hand_over(exchange: &Exchange, is_over: bool, end: &mut dyn End) {
-    let Some(shared) = exchange.attached_to_all::<Subrequests>() else { return };
+    let Some(shared) = exchange.attached::<Subrequests>() else { return };
     let left = match is_over {
         true => shared.left.take(),
         false => shared.left.borrow_mut().as_mut().map(std::mem::take),

@@ -16,5 +16,5 @@ pub(crate) fn limit(exchange: &mut Exchange) -> Option<Throttle> {
     let after = scope.policy.sending.limit_rate_after.as_ref();
     let after = after.filter(|_| rate > 0).map_or(0, |after| after.evaluate(exchange));
     exchange.wire.limit_rate = Some(rate);
-    Throttle::new(rate, after, exchange.started.instant)
+    Throttle::new(rate, after, exchange.started().instant)
 }

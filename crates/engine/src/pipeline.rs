@@ -60,7 +60,7 @@ pub enum Progress {
 impl Flow {
     /// A request at the start of its way in a virtual server.
     pub fn new(mut exchange: Exchange, server: Arc<Server>) -> Flow {
-        exchange.server_name = Arc::clone(&server.name);
+        exchange.serve_as(&server.name);
         exchange.scope = Arc::clone(&server.scope);
         let (running, ran) = (Arc::clone(&server.scope), Arc::clone(&server.scope));
         Flow {
@@ -103,7 +103,7 @@ impl Flow {
     #[inline]
     pub fn start(&mut self, server: &Arc<Server>) {
         point(&mut self.server, server);
-        point(&mut self.exchange.server_name, &server.name);
+        self.exchange.serve_as(&server.name);
         site::enter(&mut self.exchange, &server.scope);
         self.follow();
         let rewrites = !server.scope.handlers(Phase::ServerRewrite).is_empty();
@@ -147,7 +147,7 @@ impl Flow {
         request.chunked = false;
         request.streaming = None;
         let mut exchange = parent.inner(request);
-        exchange.internal = true;
+        exchange.routing.internal = true;
         if !wanted.repeats {
             let is_judged = wanted.content == Content::Judged;
             return Flow { is_judged, ..Flow::new(exchange, Arc::clone(&self.server)) };
@@ -342,7 +342,7 @@ impl Flow {
         site::enter(&mut self.exchange, scope);
         self.tell_location(location);
         let policy = &self.exchange.scope.policy;
-        if policy.internal && !self.exchange.internal {
+        if policy.internal && !self.exchange.routing.internal {
             return Some(Step::Finish(Status::NOT_FOUND));
         }
         let limit = policy.request_body.client_max_body_size;
@@ -541,14 +541,14 @@ impl Flow {
                 None
             }
             Reroute::Internal { path, args } => {
-                self.exchange.internal = true;
+                self.exchange.routing.internal = true;
                 self.go_to(path, args);
                 self.exchange.scope = Arc::clone(&self.server.scope);
                 self.enter(Stage::Handlers(Phase::ServerRewrite));
                 None
             }
             Reroute::Uri { path, args } => {
-                self.exchange.internal = false;
+                self.exchange.routing.internal = false;
                 self.go_to(path, args);
                 self.stage = Stage::FindLocation;
                 None
@@ -577,8 +577,8 @@ impl Flow {
     /// Replaces the requested URI by another one.
     fn go_to(&mut self, path: Vec<u8>, args: Option<Vec<u8>>) {
         let exchange = &mut self.exchange;
-        exchange.valid_location = true;
-        exchange.uri_behind_alias = false;
+        exchange.routing.valid_location = true;
+        exchange.routing.uri_below_alias = false;
         exchange.response.vary = false;
         exchange.request.path = path;
         exchange.request.args = args;
@@ -597,7 +597,7 @@ impl Flow {
             return self.finish(Status::INTERNAL_SERVER_ERROR);
         };
         debug_assert_eq!(location.name.kind, LocationKind::Named);
-        self.exchange.internal = true;
+        self.exchange.routing.internal = true;
         self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
         self.exchange.tell(|| {
             let text = format!("location \"{}\"", String::from_utf8_lossy(name));

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Args, Body, Config, Content, Directive, Exchange, Filter, Handler, Loading, Module, Outcome, Phase,
-    Piece, Pull, Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step, Subrequest,
-    Template, Turn, View, Work,
+    Piece, Pull, Reach, Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step,
+    Subrequest, Template, Turn, View, Work,
 };
 use http::Status;
 use site::testing;
@@ -126,7 +126,7 @@ fn ask(path: Vec<u8>) -> Step {
 impl Handler for Miniature {
     fn run(&self, exchange: &mut Exchange) -> Step {
         match self {
-            Miniature::Mirror(_) if exchange.internal => Step::Next,
+            Miniature::Mirror(_) if exchange.routing.internal => Step::Next,
             Miniature::Auth(uri) => ask(uri.evaluate(exchange)),
             Miniature::Delay => Step::Await(Work::Sleep(std::time::Duration::from_secs(1))),
             Miniature::Password(secret) => {
@@ -165,7 +165,8 @@ impl Handler for Miniature {
                 _ => Step::Finish(Status::UNAUTHORIZED),
             },
             // The body is read once; the copy's request and the main request share it.
-            (Miniature::Mirror(uri), Outcome::Done) if std::mem::replace(&mut exchange.note, 1) == 0 => {
+            (Miniature::Mirror(uri), Outcome::Done) if exchange.attached::<Mirrored>().is_none() => {
+                exchange.attach(Reach::Own, Rc::new(Mirrored));
                 let copy = Subrequest::get(uri.evaluate(exchange), Content::Unused);
                 Step::Await(Work::Aside(vec![Subrequest { with_body: true, same_method: true, ..copy }]))
             }
@@ -177,6 +178,9 @@ impl Handler for Miniature {
         }
     }
 }
+
+/// The copy of a request was made.
+struct Mirrored;
 
 /// `slice`: a body of subrequests, each asked for when the one before was taken.
 struct Slices {

@@ -13,7 +13,7 @@ pub(crate) fn complete(exchange: &Exchange, location: &[u8]) -> Option<Box<[u8]>
     let scheme: &[u8] = if exchange.connection.secure { b"https://" } else { b"http://" };
     let mut url = scheme.to_vec();
     if policy.server_name_in_redirect {
-        url.extend_from_slice(&exchange.server_name);
+        url.extend_from_slice(exchange.server_name());
     } else if exchange.request.host.is_empty() {
         url.extend_from_slice(local_host(&exchange.connection.local).as_bytes());
     } else {
@@ -55,7 +55,7 @@ mod tests {
 
     fn url(local: &str, host: &str, change: fn(&mut Policy)) -> String {
         let mut exchange = exchange_at(local, "/", host, change);
-        exchange.server_name = (&b"named"[..]).into();
+        exchange.serve_as(&b"named"[..].into());
         let url = complete(&exchange, b"/x?y").unwrap_or_else(|| Box::from(&b"as it is"[..]));
         String::from_utf8(url.into()).unwrap()
     }

@@ -311,7 +311,7 @@ fn size(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 fn time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let milliseconds = exchange.started.instant.elapsed().as_millis();
+    let milliseconds = exchange.started().instant.elapsed().as_millis();
     let text = match milliseconds {
         0 => "<1 ms".to_owned(),
         1..1000 => format!("{milliseconds} ms"),

@@ -151,14 +151,14 @@ impl Reader {
         section: SectionId,
         context: Contexts,
     ) -> Result<(), Diagnostic> {
-        let outer_methods = self.loading.methods.clone();
+        let outer_methods = self.loading.htaccess.methods.clone();
         let value = directive.parse(&Args { node, context, opened: None }, &mut self.loading)?;
         match value.downcast_ref() {
             Some(Counted::All) => self.block(node.children(), section, context)?,
             Some(Counted::Only(nodes)) => self.block(nodes, section, context)?,
             None => {}
         }
-        self.loading.methods = outer_methods;
+        self.loading.htaccess.methods = outer_methods;
         Ok(())
     }
 

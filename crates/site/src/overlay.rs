@@ -16,7 +16,7 @@ use crate::scope_change::{enter, enter_kept};
 use cache::Lookup;
 use chain::{Chain, Decisions, Failure};
 use contract::{
-    Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Scope, Spent, Step, Work,
+    Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Reach, Scope, Spent, Step, Work,
 };
 use files::Files;
 use http::Status;
@@ -245,7 +245,7 @@ struct Undecided(Cell<Option<(Read, Decisions)>>);
 
 /// Goes on with the blocks in a further turn.
 fn wait(exchange: &Exchange, read: Read, decisions: Decisions) -> Step {
-    exchange.attach_own(Undecided(Cell::new(Some((read, decisions)))));
+    exchange.attach(Reach::Own, Rc::new(Undecided(Cell::new(Some((read, decisions))))));
     Step::Await(Work::Yield(exchange.budget().place()))
 }
 

@@ -1,6 +1,6 @@
 //! The servers that were tried for a request (`$upstream_addr`, `$upstream_status` and so on).
 
-use contract::Exchange;
+use contract::{Exchange, Reach};
 use http::{Fields, Status};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,7 +59,7 @@ impl Attempts {
     pub fn of(exchange: &Exchange) -> Attempts {
         Attempts::known(exchange).unwrap_or_else(|| {
             let new = Attempts::default();
-            exchange.attach_own_shared(Rc::clone(&new.0));
+            exchange.attach(Reach::Own, Rc::clone(&new.0));
             new
         })
     }
@@ -80,7 +80,7 @@ impl Attempts {
             Some(fields) => fields.clear(),
             None => *fields.get_mut() = Rc::default(),
         }
-        exchange.attach_own_shared(Rc::clone(&self.0));
+        exchange.attach(Reach::Own, Rc::clone(&self.0));
     }
 
     /// Whether the content of the last response may be only the start of it, so that nothing may keep it. The client gets it as from

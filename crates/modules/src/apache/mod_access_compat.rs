@@ -117,7 +117,7 @@ pub(crate) enum Who {
 }
 
 fn limited(args: &Args<'_>, loading: &Loading, line: Line) -> Limited {
-    (loading.methods.clone(), line, Arc::new(Place::new(args, loading)))
+    (loading.htaccess.methods.clone(), line, Arc::new(Place::new(args, loading)))
 }
 
 fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagnostic> {
@@ -131,7 +131,7 @@ fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
 
 fn parse_satisfy(args: &Args<'_>, loading: &mut Loading) -> Result<Satisfying, Diagnostic> {
     let is_any = args.value(0, |word| choice(word, &[("all", false), ("any", true)]))?;
-    Ok((loading.methods.clone(), is_any))
+    Ok((loading.htaccess.methods.clone(), is_any))
 }
 
 /// Apache takes `*` for the name of a host, which no client has. `Deny` with it is an error: it was meant to deny all.

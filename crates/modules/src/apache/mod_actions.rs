@@ -37,10 +37,11 @@ use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_all_files, values, variables, wrong};
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Step, View,
+    Args, Directive, Exchange, Handler, Loading, Module, Phase, Reach, Reroute, ScopeBuilder, Step, View,
 };
 use http::Status;
 use journal::Level;
+use std::rc::Rc;
 
 /// Scripts for files.
 pub static MODULE: Module =
@@ -114,7 +115,7 @@ impl Handler for Scripts {
         }
         let request = &exchange.request;
         environment.redirect((&request.path, request.args.as_deref()), Status::OK);
-        exchange.attach_own(Passed(times + 1));
+        exchange.attach(Reach::Own, Rc::new(Passed(times + 1)));
         let path = [&action.script, &request.path[..]].concat();
         Step::Reroute(Reroute::Uri { path, args: request.args.clone() })
     }

@@ -37,9 +37,10 @@ use super::mod_mime::has_program;
 use crate::shared::apache::environment::PhpSettings;
 use crate::shared::apache::{in_all_files, wrong};
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, Reach, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// PHP's settings.
@@ -153,7 +154,7 @@ struct Settings {
 impl Handler for Settings {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let (scope, text) = (Arc::clone(&exchange.scope), Arc::clone(&self.text));
-        exchange.attach_own(PhpSettings { scope, text });
+        exchange.attach(Reach::Own, Rc::new(PhpSettings { scope, text }));
         Step::Next
     }
 }

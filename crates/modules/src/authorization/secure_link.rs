@@ -36,7 +36,7 @@
 //! ```
 
 use conf::{Contexts, Diagnostic};
-use contract::{Directive, Exchange, Module, ScopeBuilder, Template, Variable, View};
+use contract::{Directive, Exchange, Module, Reach, ScopeBuilder, Template, Variable, View};
 use http::base64::decode_url;
 use journal::clock::Time;
 use md5::{Digest, Md5};
@@ -111,7 +111,7 @@ fn verdict(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
             Some(Check::Path(secret)) => path(&exchange.request.uri, secret).map(<[u8]>::to_vec),
             None => None,
         });
-        exchange.attach(found);
+        exchange.attach(Reach::Shared, Rc::new(found));
         exchange.attached().unwrap_or_else(|| Rc::new(Found(None)))
     });
     found.0.as_ref().inspect(|value| out.extend_from_slice(value)).is_some()

@@ -34,8 +34,8 @@ use crate::shared::forwarded::{Trusted, client};
 use crate::shared::networks::{Clients, clients};
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
-    Args, Connection, Directive, Event, Exchange, Handler, Loading, Module, Peer, Phase, Rule, ScopeBuilder,
-    Step, Variable, View,
+    Args, Connection, Directive, Event, Exchange, Handler, Loading, Module, Peer, Phase, Reach, Rule,
+    ScopeBuilder, Step, Variable, View,
 };
 use std::rc::Rc;
 use std::str;
@@ -155,7 +155,7 @@ impl Handler for RealIp {
             });
             let named = Connection { peer, ..Connection::clone(&exchange.connection) };
             let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));
-            exchange.attach(Proxy(proxy.peer.clone()));
+            exchange.attach(Reach::Shared, Rc::new(Proxy(proxy.peer.clone())));
         }
         Step::Next
     }

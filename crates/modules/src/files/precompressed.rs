@@ -66,7 +66,7 @@ use crate::transform::gzip::{Rules, varies};
 use crate::transform::zstd::ZSTD_STATIC;
 use conf::{Diagnostic, value};
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, View,
+    Args, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View,
 };
 use http::{Method, Status};
 use journal::Level;
@@ -197,7 +197,7 @@ impl Precompressed {
                 continue;
             }
             if self.is_judged {
-                exchange.attach_own(Asked { form: at, refused });
+                exchange.attach(Reach::Own, Rc::new(Asked { form: at, refused }));
                 let uri = [&exchange.request.path[..], form.coding.extension().as_bytes()].concat();
                 return Step::Await(judging::ask(uri));
             }

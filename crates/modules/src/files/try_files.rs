@@ -67,11 +67,12 @@ use crate::shared::files;
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, LocationKind, MapError, Module, Phase, Reroute, Root,
-    Rule, ScopeBuilder, Step, Template, View,
+    Args, Directive, Event, Exchange, Handler, Loading, LocationKind, MapError, Module, Phase, Reach,
+    Reroute, Root, Rule, ScopeBuilder, Step, Template, View,
 };
 use http::Status;
 use journal::Level;
+use std::rc::Rc;
 
 /// Files tried in order.
 pub static MODULE: Module =
@@ -193,7 +194,7 @@ impl Tries {
     fn name(&self, exchange: &Exchange, template: &Template) -> Result<Vec<u8>, Status> {
         let mut name = template.evaluate(exchange);
         let Some(alias) = &exchange.scope.policy.root.alias else { return Ok(name) };
-        if !exchange.valid_location {
+        if !exchange.routing.valid_location {
             return Err(files::map_failed(exchange, MapError::AliasAfterRewrite));
         }
         let replaced = exchange.request.path.get(..alias.text.len()).unwrap_or_default();
@@ -219,7 +220,7 @@ impl Tries {
         if exchange.scope.policy.overlay.is_none() {
             return Step::Next;
         }
-        if exchange.uri_behind_alias {
+        if exchange.routing.uri_below_alias {
             let message = "\"try_files\" after an \"alias\" with captures has no path for .htaccess files";
             exchange.log(Level::Error, message);
             return Step::Finish(Status::FORBIDDEN);
@@ -227,7 +228,10 @@ impl Tries {
         if exchange.request.path == before {
             return Step::Next;
         }
-        exchange.attach_own(Found { place: self.place, path: exchange.request.path.as_slice().into() });
+        exchange.attach(
+            Reach::Own,
+            Rc::new(Found { place: self.place, path: exchange.request.path.as_slice().into() }),
+        );
         Step::Reroute(Reroute::Settings)
     }
 
@@ -263,7 +267,7 @@ fn set_path(exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) {
         Some(_) if is_directory => {}
         Some(_) => {
             exchange.request.path = name;
-            exchange.uri_behind_alias = true;
+            exchange.routing.uri_below_alias = true;
         }
     }
 }
@@ -329,7 +333,7 @@ mod tests {
         site.file("sub/b", "");
         assert_eq!(run(&site, "/x/none"), "/x//b");
         let mut exchange = site.get("/x/a");
-        exchange.valid_location = false;
+        exchange.routing.valid_location = false;
         assert_eq!(status(&site.run(Phase::Precontent, &mut exchange)), 500);
     }
 
@@ -342,7 +346,7 @@ mod tests {
         assert!(matches!(site.run(Phase::Content, &mut exchange), Step::Respond(_)));
         assert_eq!(run(&site, "/y"), "404");
         let mut exchange = site.get("/x");
-        exchange.valid_location = false;
+        exchange.routing.valid_location = false;
         assert!(exchange.path().is_err(), "an alias of a URI that was rewritten is none");
     }
 

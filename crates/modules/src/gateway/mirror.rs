@@ -37,9 +37,11 @@
 
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Content, Directive, Exchange, Handler, Module, Outcome, Phase, Rule, ScopeBuilder, Step, Subrequest,
-    View, Work,
+    Content, Directive, Exchange, Handler, Module, Outcome, Phase, Reach, Rule, ScopeBuilder, Step,
+    Subrequest, View, Work,
 };
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Copies of requests.
 pub static MODULE: Module = Module {
@@ -84,8 +86,8 @@ struct Mirror {
     with_body: bool,
 }
 
-/// What the handler waits for, as its note.
-const BODY: usize = 1;
+/// Whether the handler waits for the request's body.
+struct AwaitsBody(Cell<bool>);
 
 impl Handler for Mirror {
     fn run(&self, exchange: &mut Exchange) -> Step {
@@ -93,23 +95,22 @@ impl Handler for Mirror {
             return Step::Next;
         }
         if self.with_body {
-            exchange.note = BODY;
+            exchange.attach(Reach::Own, Rc::new(AwaitsBody(Cell::new(true))));
             return Step::Await(Work::RequestBody);
         }
         self.copies(exchange)
     }
 
     fn resume(&self, exchange: &mut Exchange, _: Outcome) -> Step {
-        match exchange.note {
-            BODY => self.copies(exchange),
+        match exchange.attached::<AwaitsBody>() {
+            Some(awaits) if awaits.0.replace(false) => self.copies(exchange),
             _ => Step::Next,
         }
     }
 }
 
 impl Mirror {
-    fn copies(&self, exchange: &mut Exchange) -> Step {
-        exchange.note = 0;
+    fn copies(&self, exchange: &Exchange) -> Step {
         let copy = |uri: &[u8]| {
             let wanted = Subrequest::get(uri, Content::Unused);
             // As in nginx, a copy has the query of the request.

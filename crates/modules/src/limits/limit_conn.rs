@@ -36,11 +36,12 @@ use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::hash::KeyedMap;
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template,
-    Variable, View,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reach, Rule, ScopeBuilder, Step,
+    Template, Variable, View,
 };
 use http::Status;
 use journal::Level;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Limits of requests at a time.
@@ -298,7 +299,7 @@ impl Handler for LimitConn {
             }
         }
         if !counted.is_empty() {
-            exchange.attach(Told { status: "PASSED", _counted: counted });
+            exchange.attach(Reach::Shared, Rc::new(Told { status: "PASSED", _counted: counted }));
         }
         Step::Next
     }
@@ -312,7 +313,7 @@ impl LimitConn {
             exchange.log(self.log_level, &format!("limiting connections{dry} by zone \"{name}\""));
         }
         let status = if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
-        exchange.attach(Told { status, _counted: Vec::new() });
+        exchange.attach(Reach::Shared, Rc::new(Told { status, _counted: Vec::new() }));
         if self.dry_run { Step::Next } else { Step::Finish(self.status) }
     }
 }

@@ -16,7 +16,7 @@ struct Names {
 /// it has no value.
 pub(crate) fn value(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     static NAMES: OnceLock<Names> = OnceLock::new();
-    if let Some(id) = exchange.variables.find(name) {
+    if let Some(id) = exchange.variables().find(name) {
         return exchange.variable(id, out);
     }
     let names = NAMES.get_or_init(Names::of_all);

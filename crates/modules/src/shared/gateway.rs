@@ -11,8 +11,8 @@ use cache::{Object, ReadError, rfc9111};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{
-    Body, Exchange, Handler, LocationKind, LocationName, Outcome, Reroute, ScopeBuilder, Step, Streaming,
-    Work,
+    Body, Exchange, Handler, LocationKind, LocationName, Outcome, Reach, Reroute, ScopeBuilder, Step,
+    Streaming, Work,
 };
 use http::list::tokens;
 use http::uri::split_unchecked_uri;
@@ -447,7 +447,7 @@ pub(crate) fn upload(exchange: &Exchange) -> Result<Upload, Status> {
         None => Ok(request.body.clone().map_or(Upload::None, Upload::Whole)),
         Some(Streaming::Untouched) => Ok(Upload::Stream),
         // A page in place of an answer is fetched without the body, a part of which is gone.
-        Some(_) if exchange.internal && matches!(request.method, Method::Get | Method::Head) => {
+        Some(_) if exchange.routing.internal && matches!(request.method, Method::Get | Method::Head) => {
             Ok(Upload::None)
         }
         Some(Streaming::Begun | Streaming::Over) => {
@@ -590,7 +590,7 @@ fn accel_settings(settings: &Settings, exchange: &mut Exchange, fields: &Fields)
     }
     let charset = fields.get("X-Accel-Charset").filter(|_| !settings.ignored.has(Ignored::CHARSET));
     if let Some(charset) = charset.filter(|name| !name.is_empty()) {
-        exchange.attach_own(NamedCharset(Bytes::copy_from_slice(charset)));
+        exchange.attach(Reach::Own, Rc::new(NamedCharset(Bytes::copy_from_slice(charset))));
     }
 }
 

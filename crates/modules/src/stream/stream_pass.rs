@@ -50,7 +50,7 @@
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Args, Body, Directive, Event, Exchange, Handler, Loading, Module, PassTo, Rule, ScopeBuilder, Step,
+    Args, Body, Directive, Event, Exchange, Handler, Loading, Module, PassTo, Reach, Rule, ScopeBuilder, Step,
     Template, View,
 };
 use http::Status;
@@ -58,6 +58,7 @@ use journal::Level;
 use net::SocketAddress;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 /// Connections that go on at another address.
 pub static MODULE: Module =
@@ -126,7 +127,7 @@ impl Handler for Pass {
             }
         };
         exchange.tell(|| Event::new("pass", format!("the connection goes on at {address}")));
-        exchange.attach(PassTo(address));
+        exchange.attach(Reach::Own, Rc::new(PassTo(address)));
         Step::Respond(Body::Empty)
     }
 }

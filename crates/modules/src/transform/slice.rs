@@ -51,7 +51,7 @@ use crate::shared::cached::answer::cut_here;
 use bytes::Bytes;
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Body, Content, Directive, Exchange, Filter, Module, Outcome, PartStart, Piece, Pull, ScopeBuilder,
+    Body, Content, Directive, Exchange, Filter, Module, Outcome, PartStart, Piece, Pull, Reach, ScopeBuilder,
     Source, Subrequest, Turn, Variable, View, Work,
 };
 use http::{ResponseHead, Status};
@@ -139,7 +139,7 @@ pub(crate) fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
         None if exchange.subrequest || exchange.wire.answered => return false,
         None => {
             let start = first_byte(exchange) / size * size;
-            exchange.attach(First { start, size });
+            exchange.attach(Reach::Shared, Rc::new(First { start, size }));
             keep_start(exchange, start);
             start
         }
@@ -164,7 +164,7 @@ fn part_start(exchange: &Exchange, size: u64) -> Option<u64> {
 
 /// Keeps where the part starts that a request is for, also for its repetitions.
 fn keep_start(exchange: &Exchange, start: u64) {
-    exchange.attach_own(PartStart(Some(start)));
+    exchange.attach(Reach::Own, Rc::new(PartStart(Some(start))));
 }
 
 /// Where the first part starts, if that was computed for parts of this size.
@@ -204,7 +204,7 @@ impl Filter for Slices {
         };
         cut_here(exchange);
         // The requests for the other parts repeat this one, and are for their own part.
-        exchange.attach_own(PartStart(None));
+        exchange.attach(Reach::Own, Rc::new(PartStart(None)));
         // The parts that are still to come are requested only for a client that takes them.
         exchange.wire.outlasts = false;
         let response = &mut exchange.response;
@@ -216,7 +216,7 @@ impl Filter for Slices {
         response.fields.remove("accept-ranges");
         let next = Next { start: Cell::new(0), size: self.size, whole: part.whole, etag: part.etag };
         let next = Rc::new(next);
-        exchange.attach_shared(Rc::clone(&next));
+        exchange.attach(Reach::Shared, Rc::clone(&next));
         Body::Source(Box::new(Parts {
             wanted: 0..part.whole,
             current: Some(Current { body, at: part.range.start, end: part.range.end }),

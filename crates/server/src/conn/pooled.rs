@@ -114,7 +114,7 @@ fn refuse(flow: &mut Flow) -> Body {
 #[cfg(test)]
 mod tests {
     use super::{KEPT_TEXT, Pooled, PooledRequest, Received};
-    use contract::{Exchange, Overlaid, RequestBody};
+    use contract::{Exchange, Overlaid, Reach, RequestBody, Routing};
     use engine::Flow;
     use http::{Status, Version};
     use site::testing;
@@ -136,11 +136,11 @@ mod tests {
     fn told(pooled: &PooledRequest) -> String {
         let PooledRequest { life, received, target } = pooled;
         let exchange = &life.request.flow.exchange;
-        let Exchange { request, response, internal, valid_location, uri_behind_alias, .. } = exchange;
-        let Exchange { error, error_page_used, wire, note, subrequest, file, .. } = exchange;
-        let state = (internal, valid_location, uri_behind_alias, error, error_page_used);
+        let Exchange { request, response, routing, error, error_page_used, .. } = exchange;
+        let Exchange { wire, subrequest, file, .. } = exchange;
+        let state = (routing, error, error_page_used);
         let Received { framing, refused } = received;
-        let rest = (wire, note, subrequest, file, framing, refused, target);
+        let rest = (wire, subrequest, file, framing, refused, target);
         let attached = (exchange.attached::<Rc<()>>().is_some(), exchange.overlaid.is_some());
         let budget = exchange.budget().spend(0);
         format!("{request:?} {response:?} {state:?} {rest:?} {attached:?} {budget:?}")
@@ -168,11 +168,10 @@ mod tests {
         response.fields.push(b"Set-Cookie", b"secret").unwrap();
         response.trailers.push(b"X", b"y").unwrap();
         response.memo = Some(Rc::default());
-        (exchange.internal, exchange.valid_location, exchange.uri_behind_alias) = (true, false, true);
+        exchange.routing = Routing { internal: true, valid_location: false, uri_below_alias: true };
         (exchange.error, exchange.error_page_used) = (Some(Status::NOT_FOUND), contract::Replaced::Once);
-        (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
-            (1, true, 1, true);
-        exchange.attach(Rc::clone(&attached));
+        (exchange.wire.bytes, exchange.wire.keep_alive, exchange.subrequest) = (1, true, true);
+        exchange.attach(Reach::Shared, Rc::new(Rc::clone(&attached)));
         exchange.overlaid = Some(Rc::new(Overlaid {
             path: b"/a".to_vec(),
             uri_start: None,
@@ -197,7 +196,7 @@ mod tests {
         assert!(inner.budget().spend(u32::MAX).is_err());
         pooled.clear();
         let exchange = &pooled.life.request.flow.exchange;
-        exchange.attach(1);
+        exchange.attach(Reach::Shared, Rc::new(1));
         assert!(exchange.budget().spend(0).is_ok() && inner.attached::<i32>().is_none());
         let budget = exchange.budget();
         pooled.clear();

@@ -9,12 +9,13 @@ use super::opening::host_name;
 use super::pooled::PooledRequest;
 use super::{client_certificate, exchange};
 use bytes::Bytes;
-use contract::{Body, BodyReader, Exchange, PassTo, Phase, Piece, Preread, Scope};
+use contract::{Body, BodyReader, Exchange, PassTo, Phase, Piece, Preread, Reach, Scope};
 use engine::{After, Detached, End, Flow, Sent};
 use http::Status;
 use journal::Level;
 use net::SocketAddress;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use wire::Timer;
@@ -85,7 +86,7 @@ fn begin(client: &Client, preread: Option<Preread>) -> Box<PooledRequest> {
         let _ = client.hosts().find(&flow.exchange);
     }
     if let Some(preread) = preread {
-        flow.exchange.attach(preread);
+        flow.exchange.attach(Reach::Own, Rc::new(preread));
     }
     pooled
 }

@@ -141,7 +141,7 @@ pub(super) fn check(base: &Base, files: &mut Files, set: &mut SetNames) -> Resul
 fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result<Chain, Failure> {
     let mut loader = Loader::new(base, &files.overlay, set);
     let looker = Looker::default();
-    loader.reader.loading.look = Some(looker.look(files.root()));
+    loader.reader.loading.htaccess.look = Some(looker.look(files.root()));
     let read = loader.files(files);
     let looked = Arc::new(looker.end(files.root()));
     // Whether a mistake is in a section that counts may depend on a file that is there at the next request.
@@ -223,14 +223,14 @@ impl Chain {
             |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, shown(&error, &self.sources));
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
-        reader.loading.look = Some(self.looked.again());
+        reader.loading.htaccess.look = Some(self.looked.again());
         let mut last = self.last;
         let counting = self.selections.iter().zip(decisions).filter(|(_, counts)| **counts);
         let mut counting: Vec<&Placed> = counting.map(|(placed, _)| placed).collect();
         counting.sort_by_key(|placed| placed.rank);
         for placed in counting {
             last = reader.config.open(last, placed.context);
-            reader.loading.file = Some(Arc::clone(&placed.file));
+            reader.loading.htaccess.path = Some(Arc::clone(&placed.file));
             reader.allowed.clone_from(&placed.allowed);
             reader.block(&placed.selection.nodes, last, placed.context).map_err(broken)?;
         }
@@ -314,7 +314,7 @@ impl<'a> Loader<'a> {
     /// Reads a layer over those before.
     fn layer(&mut self, layer: Layer<'_>) -> Result<(), Failure> {
         let Layer { file, nodes, error, context, allowed } = layer;
-        self.reader.loading.file = Some(Arc::clone(&file));
+        self.reader.loading.htaccess.path = Some(Arc::clone(&file));
         self.reader.allowed = allowed;
         self.last = self.reader.config.open(self.last, context);
         let span = nodes.last().map(|node| node.span);

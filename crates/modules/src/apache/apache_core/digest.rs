@@ -2,7 +2,7 @@
 
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::variables;
-use contract::{Budget, Exchange, FileIdentity, Handler, Outcome, Spent, Step, Work};
+use contract::{Budget, Exchange, FileIdentity, Handler, Outcome, Reach, Spent, Step, Work};
 use http::base64::encode;
 use journal::clock::Time;
 use rustix::fs::{Mode, OFlags};
@@ -10,6 +10,7 @@ use sha1::{Digest as _, Sha1};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The longest file that has a digest, in bytes.
@@ -51,7 +52,7 @@ impl Handler for Digests {
             && let Some(digest) = *result
         {
             keep(&digest);
-            exchange.attach_own(digest);
+            exchange.attach(Reach::Own, Rc::new(digest));
         }
         Step::Next
     }
@@ -70,7 +71,7 @@ fn prepare(exchange: &Exchange, budget: &Budget) -> Result<Step, Spent> {
     };
     let file = FileIdentity::new(&metadata);
     if let Some(sum) = kept().as_ref().and_then(|kept| kept.get(&file)).copied() {
-        exchange.attach_own(Digest { file, sum });
+        exchange.attach(Reach::Own, Rc::new(Digest { file, sum }));
         return Ok(Step::Next);
     }
     budget.step(usize::try_from(file.size()).unwrap_or(usize::MAX))?;

@@ -7,9 +7,11 @@ use conf::value::status;
 use conf::{Arity, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Made, Phase, Replaced, ScopeBuilder, Step, Template, View,
+    Args, Directive, Exchange, Handler, Loading, Made, Phase, Reach, Replaced, ScopeBuilder, Step, Template,
+    View,
 };
 use http::Status;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// `ErrorDocument STATUS PATH | URL | TEXT | default`
@@ -113,7 +115,10 @@ impl Handler for Remember {
                 return Step::Next;
             }
             let (path, args) = (request.path.clone(), request.args.clone());
-            exchange.attach_own(Failed { path, args, method: request.head.method_name().to_vec() });
+            exchange.attach(
+                Reach::Own,
+                Rc::new(Failed { path, args, method: request.head.method_name().to_vec() }),
+            );
             return Step::Next;
         };
         let environment = environment::of(exchange);

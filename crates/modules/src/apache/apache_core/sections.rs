@@ -4,7 +4,8 @@ use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{glob, in_file, pattern, variables, wrong};
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
-use contract::{Args, Budget, Counted, Directive, Exchange, Loading, Methods, Selection, Spent};
+use contract::{Args, Budget, Counted, Directive, Exchange, Loading, Methods, Reach, Selection, Spent};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
@@ -231,7 +232,7 @@ fn parse_if_file(args: &Args<'_>, loading: &mut Loading) -> Result<Counted, Diag
     }
     loading.hold(path.len(), args.node.span)?;
     let path = loading.path(path);
-    let is_there = loading.look.as_ref().and_then(|look| look(&path));
+    let is_there = loading.htaccess.look.as_ref().and_then(|look| look(&path));
     let (text, why) = (word.to_string(), "and Fulmar looks only at files below the root");
     match (is_there, negated) {
         (Some(is_there), negated) => Ok(counted(is_there != negated)),
@@ -487,7 +488,7 @@ fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Sel
 
 /// The rules inside belong to the level around the section, as in Apache: they add to those that count for all methods.
 fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<Counted, Diagnostic> {
-    if loading.methods.is_some() {
+    if loading.htaccess.methods.is_some() {
         return Err(args.error("cannot stand in another section for methods"));
     }
     let is_known = |word: &&Word| METHODS.iter().any(|name| word.is(name)) && (except || !word.is("TRACE"));
@@ -497,7 +498,7 @@ fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<Cou
     // Apache takes HEAD for GET, on both sides.
     let name = |word: &Word| if word.is("HEAD") { Box::from(&b"GET"[..]) } else { word.text.clone() };
     let names = args.words().iter().map(name).collect();
-    loading.methods = Some(Arc::new(Methods { names, except }));
+    loading.htaccess.methods = Some(Arc::new(Methods { names, except }));
     Ok(Counted::All)
 }
 
@@ -506,7 +507,7 @@ fn selection(
     loading: &Loading,
     holds: impl Fn(&Exchange, &Budget) -> Result<bool, Spent> + Send + Sync + 'static,
 ) -> Result<Selection, Diagnostic> {
-    if loading.methods.is_some() {
+    if loading.htaccess.methods.is_some() {
         return Err(args.error("cannot stand in a section for methods"));
     }
     let nodes = args.node.children().into();
@@ -527,7 +528,7 @@ fn file_name(exchange: &Exchange, budget: &Budget) -> Result<Vec<u8>, Spent> {
     }
     let end = variables::file_end(exchange, &path, budget)?;
     let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
-    exchange.attach_own(FileName { path, name: name.clone() });
+    exchange.attach(Reach::Own, Rc::new(FileName { path, name: name.clone() }));
     Ok(name)
 }
 

@@ -50,11 +50,12 @@ use crate::shared::apache::{in_file, last, values, wrong};
 use answer::Answer;
 use conf::value::choice;
 use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Exchange, Loading, Module, Step, View};
+use contract::{Args, Directive, Exchange, Loading, Module, Reach, Step, View};
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
 use nonce::Freshness;
+use std::rc::Rc;
 
 /// Users of `.htaccess` files who prove that they know a password.
 pub static MODULE: Module = Module {
@@ -147,7 +148,7 @@ struct Confirmation(Vec<u8>);
 
 /// Keeps what [`confirm`] is to tell the client.
 pub(crate) fn prove(exchange: &Exchange, proof: Vec<u8>) {
-    exchange.attach_own(Confirmation(proof));
+    exchange.attach(Reach::Own, Rc::new(Confirmation(proof)));
 }
 
 /// Tells a client that may pass that the server knows the password, too.

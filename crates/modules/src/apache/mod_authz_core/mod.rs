@@ -52,10 +52,11 @@ use crate::shared::apache::variables::User;
 use crate::shared::apache::{in_file, last, refusing, variables};
 use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
-use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
+use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
 use requirement::{Asker, Kind, Requirement, Verdict, alone, group};
+use std::rc::Rc;
 
 /// Access rules.
 pub static MODULE: Module = Module {
@@ -289,7 +290,7 @@ impl Required {
             Proof::User(user, groups) => (user, groups),
             Proof::Step(step) => return step,
         };
-        exchange.attach_own(User { name: user.clone(), kind: basic.kind() });
+        exchange.attach(Reach::Own, Rc::new(User { name: user.clone(), kind: basic.kind() }));
         let verdict = self.rules.judge(&Asker { exchange, user: Some((&user, &groups)) });
         if verdict == Some(Verdict::Granted) {
             mod_auth_digest::confirm(exchange);

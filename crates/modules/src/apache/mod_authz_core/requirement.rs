@@ -66,7 +66,7 @@ pub(super) fn alone(args: &Args<'_>, loading: &mut Loading) -> Result<Requiremen
         return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
     }
     let place = Some(Arc::new(Place::new(args, loading)));
-    Ok(Requirement { methods: loading.methods.clone(), place, ..requirement })
+    Ok(Requirement { methods: loading.htaccess.methods.clone(), place, ..requirement })
 }
 
 fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
@@ -129,7 +129,7 @@ pub(super) fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Resul
     if kind != Kind::All && list.iter().any(Requirement::is_negative) {
         return Err(args.error("holds negations that have no effect there"));
     }
-    let (methods, place) = (loading.methods.clone(), Some(Arc::new(Place::new(args, loading))));
+    let (methods, place) = (loading.htaccess.methods.clone(), Some(Arc::new(Place::new(args, loading))));
     Ok(Requirement { methods, negated: false, what: What::Group(kind, list), place })
 }
 

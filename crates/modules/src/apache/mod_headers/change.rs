@@ -132,9 +132,9 @@ impl Change {
                     let value = of_server(exchange, name).filter(|value| !value.is_empty());
                     append(&mut out, value.as_deref().unwrap_or(b"(null)"))?;
                 }
-                Part::Time => append(&mut out, format!("t={}", microseconds(exchange.started)).as_bytes())?,
+                Part::Time => append(&mut out, format!("t={}", microseconds(exchange.started())).as_bytes())?,
                 Part::Duration => {
-                    let lasted = microseconds(Time::now()) - microseconds(exchange.started);
+                    let lasted = microseconds(Time::now()) - microseconds(exchange.started());
                     append(&mut out, format!("D={lasted}").as_bytes())?;
                 }
                 Part::Load(text) => append(&mut out, text.as_bytes())?,

@@ -62,13 +62,14 @@ use accept::items;
 use choice::{Client, Encoded, Languages, Shown, Variant, shown};
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Body, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, ScopeBuilder, Step,
-    Subrequest, View, Work,
+    Args, Body, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reach, Reroute, ScopeBuilder,
+    Step, Subrequest, View, Work,
 };
 use http::{Method, Status, escape};
 use journal::Level;
 use std::cell::{Cell, RefCell};
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 /// Forms of documents.
 pub static MODULE: Module = Module {
@@ -179,11 +180,10 @@ impl Handler for Negotiator {
         let Ok(Some(missing)) = missing(exchange) else { return Step::Next };
         match outcome {
             Outcome::Job(result) => match result.downcast::<Found>() {
-                Ok(found) if found.is_any => exchange.attach_own(Negotiation {
-                    found: *found,
-                    next: Cell::new(0),
-                    variants: RefCell::default(),
-                }),
+                Ok(found) if found.is_any => exchange.attach(
+                    Reach::Own,
+                    Rc::new(Negotiation { found: *found, next: Cell::new(0), variants: RefCell::default() }),
+                ),
                 _ => return Step::Next,
             },
             Outcome::Subresponse(answer) => {

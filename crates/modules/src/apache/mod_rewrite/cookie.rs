@@ -3,9 +3,10 @@
 use super::text::{Context, Text};
 use crate::shared::apache::bounded::Failure;
 use conf::{Diagnostic, Word};
-use contract::{Args, Exchange};
+use contract::{Args, Exchange, Reach};
 use journal::clock::Time;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// `[CO=name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]]`, or with `;` in place of each `:` where it
 /// starts with one.
@@ -63,7 +64,7 @@ impl Cookie {
 /// Adds a cookie to the response, unless an earlier rule set one of its name.
 pub(super) fn set(exchange: &mut Exchange, (name, line): (String, String)) {
     let known = exchange.attached::<Set>().unwrap_or_else(|| {
-        exchange.attach(Set::default());
+        exchange.attach(Reach::Shared, Rc::new(Set::default()));
         exchange.attached().unwrap_or_default()
     });
     if known.0.borrow().contains(&name) {

@@ -18,7 +18,7 @@ impl Place {
         let node = args.node;
         let words: Vec<String> =
             std::iter::once(&node.name).chain(&node.args).map(ToString::to_string).collect();
-        Place { file: loading.file.clone(), line: node.span.line, words: words.join(" ").into() }
+        Place { file: loading.htaccess.path.clone(), line: node.span.line, words: words.join(" ").into() }
     }
 
     /// An event about the line.

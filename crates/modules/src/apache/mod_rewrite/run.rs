@@ -12,7 +12,7 @@ use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::tree::printable;
 use conf::value::Captures;
-use contract::{Body, Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step, Work};
+use contract::{Body, Budget, Exchange, Handler, LocationKind, Reach, Replaced, Reroute, Step, Work};
 use http::uri::normalise_path;
 use http::{Status, hex};
 use journal::Level;
@@ -21,6 +21,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::fs::Metadata;
 use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Compiled rules.
@@ -181,7 +182,7 @@ impl Rewriter {
         match outcome {
             Ok(Outcome::Pause) => {
                 let state = std::mem::take(&mut run.state).into_owned();
-                exchange.attach_own(Paused(Cell::new(Some(state))));
+                exchange.attach(Reach::Own, Rc::new(Paused(Cell::new(Some(state)))));
                 Step::Await(Work::Yield(budget.place()))
             }
             Ok(Outcome::End(status)) => {

@@ -54,12 +54,14 @@ use crate::transform::charset::CHARSET;
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, Template, View, Work,
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, Template, View,
+    Work,
 };
 use http::{Method, Status};
 use journal::Level;
 use judged::Judged;
 use read::{Entry, Listed, Wanted};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Directory listings.
@@ -223,7 +225,8 @@ impl Handler for Listing {
             Ok(listed) => match directories::path(exchange) {
                 Ok(path) => {
                     let way = self.links.way(exchange, &path);
-                    exchange.attach_own(Judged::new(exchange, settings, path, (listed, way)));
+                    exchange
+                        .attach(Reach::Own, Rc::new(Judged::new(exchange, settings, path, (listed, way))));
                     self.go_on(exchange, Outcome::Done)
                 }
                 Err(status) => Step::Finish(status),

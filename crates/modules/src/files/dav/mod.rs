@@ -94,13 +94,14 @@ use crate::shared::apache::judging;
 use crate::shared::placing;
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::{
-    Args, Body, Content, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder,
-    Step, Subrequest, View, Work,
+    Args, Body, Content, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reach,
+    ScopeBuilder, Step, Subrequest, View, Work,
 };
 use delete::Depth;
 use http::{Method, Status, escape};
 use put::Put;
 use rustix::fs::Mode;
+use std::rc::Rc;
 use std::sync::Arc;
 use target::{Refusal, Target};
 use transfer::Transfer;
@@ -261,7 +262,7 @@ impl Dav {
                 if !self.0.is_overlaid {
                     return self.transfer(exchange, &path);
                 }
-                exchange.attach_own(Judged(path.clone()));
+                exchange.attach(Reach::Own, Rc::new(Judged(path.clone())));
                 let wanted = Subrequest { same_method: true, ..Subrequest::get(path, Content::Judged) };
                 Ok(Step::Await(Work::Subrequest(wanted)))
             }

@@ -1,6 +1,6 @@
 //! The lookup of an index where `.htaccess` files count: their rules may refuse or redirect it, even if it does not exist.
 
-use contract::{Exchange, Reroute, Scope, Step};
+use contract::{Exchange, Reach, Reroute, Scope, Step};
 use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -65,7 +65,7 @@ fn asked(exchange: &Exchange) -> Option<Rc<Asked>> {
     if !exchange.subrequest {
         return None;
     }
-    let asked = exchange.attached_to_all::<Asked>()?;
+    let asked = exchange.attached::<Asked>()?;
     let is_same = *asked.path.borrow() == exchange.request.path;
     is_same.then_some(asked)
 }
@@ -92,7 +92,8 @@ pub(crate) fn is_lookup(exchange: &Exchange) -> bool {
 pub(crate) fn fall_back(exchange: &Exchange, path: Vec<u8>) -> Step {
     let scope = Some(Arc::clone(&exchange.scope));
     let (index, error) = (path.clone(), exchange.error);
-    exchange.attach_own(Search { scope, index, error, is_fallback: true, ..Search::default() });
+    exchange
+        .attach(Reach::Own, Rc::new(Search { scope, index, error, is_fallback: true, ..Search::default() }));
     Step::Reroute(Reroute::Uri { path, args: exchange.request.args.clone() })
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn is_fallback(exchange: &Exchange) -> bool {
 pub(crate) fn end_lookup(exchange: &Exchange) {
     if let Some(search) = exchange.attached::<Search>() {
         let directory = search.directory.clone();
-        exchange.attach_own(Search { directory, ..Search::default() });
+        exchange.attach(Reach::Own, Rc::new(Search { directory, ..Search::default() }));
     }
 }
 

@@ -54,8 +54,8 @@ use crate::shared::apache::{judging, methods};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reroute, Rule, ScopeBuilder,
-    Step, Template, View, Written,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reach, Reroute, Rule,
+    ScopeBuilder, Step, Template, View, Written,
 };
 use http::Status;
 use journal::Level;
@@ -64,6 +64,7 @@ pub(crate) use lookup::{end_lookup, fall_back, is_asked, is_fallback, is_let_in,
 use missing::{is, not_found, refuse_search};
 use rustix::io::Errno;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Index files.
@@ -172,7 +173,7 @@ impl Handler for Index {
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let (search, asked) = (exchange.attached::<Search>(), exchange.attached_to_all::<Asked>());
+        let (search, asked) = (exchange.attached::<Search>(), exchange.attached::<Asked>());
         let (Outcome::Subresponse(answer), Some(search), Some(asked)) = (outcome, search, asked) else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
@@ -237,11 +238,11 @@ impl Index {
         };
         match named {
             Named::Missing(position, path, is_directory) => {
-                exchange.attach_own(Search { is_directory, ..search(Vec::new(), position) });
-                if exchange.attached_to_all::<Asked>().is_none() {
-                    exchange.attach(Asked::default());
+                exchange.attach(Reach::Own, Rc::new(Search { is_directory, ..search(Vec::new(), position) }));
+                if exchange.attached::<Asked>().is_none() {
+                    exchange.attach(Reach::Shared, Rc::new(Asked::default()));
                 }
-                if let Some(asked) = exchange.attached_to_all::<Asked>() {
+                if let Some(asked) = exchange.attached::<Asked>() {
                     asked.path.replace(path.clone());
                     asked.scope.replace(Some(Arc::clone(&exchange.scope)));
                 }
@@ -250,7 +251,7 @@ impl Index {
             Named::Index(_, path) if let Some(status) = self.redirect => redirect(exchange, &path, status),
             Named::Index(position, path) => {
                 if self.is_overlaid {
-                    exchange.attach_own(search(path.clone(), position));
+                    exchange.attach(Reach::Own, Rc::new(search(path.clone(), position)));
                 }
                 Step::Reroute(match self.is_public {
                     true => Reroute::Uri { path, args },

@@ -65,7 +65,8 @@ use crate::values::variables::argument;
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Piece, Rule, ScopeBuilder, Step, View, Work,
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Piece, Reach, Rule, ScopeBuilder, Step, View,
+    Work,
 };
 use http::Status;
 use journal::Level;
@@ -260,7 +261,7 @@ impl Mp4 {
             starts_with_key_frame: self.starts_with_key_frame,
             head_bytes_max: self.head_bytes_max,
         };
-        exchange.attach_own(Video { opened, file: file.clone() });
+        exchange.attach(Reach::Own, Rc::new(Video { opened, file: file.clone() }));
         Ok(Step::Await(Work::Job(Box::new(move || Box::new(cut(&file, &wanted))))))
     }
 }
@@ -276,7 +277,7 @@ fn respond(exchange: &mut Exchange, video: &Video, cut: Option<Cut>) -> Step {
             describe_part(exchange, &video.opened, head.len() as u64 + length);
             let mut held = Held::default();
             held.set(head.len());
-            exchange.attach_own(held);
+            exchange.attach(Reach::Own, Rc::new(held));
             vec![Piece::Bytes(head.into()), video.file.slice(data.start, length)]
         }
     };

@@ -9,7 +9,7 @@ use crate::shared::secured::secured;
 use ::upstream::{Call, Conversation, Upload};
 use bytes::Bytes;
 use conf::Diagnostic;
-use contract::{Args, Event, Exchange, Loading, RequestBody, Template, Work};
+use contract::{Args, Event, Exchange, Loading, Reach, RequestBody, Template, Work};
 use http::list::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
@@ -189,7 +189,7 @@ impl Proxy {
     pub(super) fn ask_by<D: Asks>(&self, exchange: &mut Exchange) -> Result<Work, Status> {
         let target = &self.route.target(exchange)?;
         let mut conversation = Conversation::<D>::new(exchange, &target.group, &self.settings);
-        exchange.attach_own_shared(conversation.dialogue.asked().passing(target));
+        exchange.attach(Reach::Own, conversation.dialogue.asked().passing(target));
         write_uri(self, exchange, target, &mut conversation.call.uri);
         let Conversation { call, dialogue, .. } = &mut *conversation;
         let asked = dialogue.asked();
@@ -352,13 +352,13 @@ pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, out
 /// Appends the URI with the location's prefix replaced by the one of `proxy_pass`.
 fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
     let request = &exchange.request;
-    let replaces = exchange.valid_location && !target.uri.is_empty();
+    let replaces = exchange.routing.valid_location && !target.uri.is_empty();
     let skipped = if replaces { proxy.route.location.len().min(request.path.len()) } else { 0 };
-    if exchange.valid_location {
+    if exchange.routing.valid_location {
         uri.extend_from_slice(&target.uri);
     }
     let rest = &request.path[skipped..];
-    if exchange.internal || has_escapes(request) {
+    if exchange.routing.internal || has_escapes(request) {
         escape::path(rest, uri);
     } else {
         uri.extend_from_slice(rest);
@@ -377,7 +377,7 @@ fn is_as_sent(exchange: &Exchange) -> bool {
         let mut parts = request.uri.splitn(2, |&byte| byte == b'?').skip(1);
         request.args.as_deref().is_none_or(|args| parts.next() == Some(args))
     };
-    if exchange.valid_location && !exchange.internal && has_own_query() {
+    if exchange.routing.valid_location && !exchange.routing.internal && has_own_query() {
         return !request.uri.is_empty();
     }
     let mut sent = uri::Target::default();

@@ -49,7 +49,7 @@ impl Url {
         let mut url = Vec::new();
         // What the client sent plain stays plain.
         let was_decoded = self.pieces.iter().any(|piece| piece.may_be_decoded)
-            && (exchange.internal || has_escapes(&exchange.request));
+            && (exchange.routing.internal || has_escapes(&exchange.request));
         for Piece { template, may_be_decoded } in &self.pieces {
             let start = url.len();
             template.write(exchange, &mut url);

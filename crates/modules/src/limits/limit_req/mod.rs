@@ -71,12 +71,13 @@ use crate::shared::zones::{self, Named, ZoneSpec};
 use conf::value::{bounded, choice, number};
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Variable,
-    View, Work,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reach, Rule, ScopeBuilder, Step,
+    Variable, View, Work,
 };
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::{Verdict, Zone};
@@ -315,18 +316,24 @@ impl Handler for LimitReq {
                     None => exchange
                         .log(Level::Alert, &format!("could not allocate node in limit_req zone \"{name}\"")),
                 }
-                exchange.attach(Told(if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" }));
+                exchange.attach(
+                    Reach::Shared,
+                    Rc::new(Told(if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" })),
+                );
                 if self.dry_run { Step::Next } else { Step::Finish(self.status) }
             }
             Decision::Passed { delay: 0, .. } => {
-                exchange.attach(Told("PASSED"));
+                exchange.attach(Reach::Shared, Rc::new(Told("PASSED")));
                 Step::Next
             }
             Decision::Passed { delay, excess, zone } => {
                 let (excess, name) = (requests(excess), String::from_utf8_lossy(&zone.spec.name));
                 let message = format!("delaying request{dry}, excess: {excess}, by zone \"{name}\"");
                 exchange.log(one_below(self.log_level), &message);
-                exchange.attach(Told(if self.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" }));
+                exchange.attach(
+                    Reach::Shared,
+                    Rc::new(Told(if self.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" })),
+                );
                 if self.dry_run { Step::Next } else { Step::Await(Work::Sleep(Duration::from_millis(delay))) }
             }
         }

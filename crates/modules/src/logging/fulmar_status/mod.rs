@@ -134,7 +134,7 @@ impl Handler for Counted {
         if exchange.subrequest {
             return Step::Next;
         }
-        self.0.count(exchange.response.status.0, exchange.wire.bytes, exchange.started.instant.elapsed());
+        self.0.count(exchange.response.status.0, exchange.wire.bytes, exchange.started().instant.elapsed());
         Step::Next
     }
 }

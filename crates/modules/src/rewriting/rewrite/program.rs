@@ -147,7 +147,7 @@ impl Run<'_> {
             }
             Instruction::Break => {
                 if std::mem::take(&mut self.is_changed) {
-                    self.exchange.valid_location = false;
+                    self.exchange.routing.valid_location = false;
                 }
                 Flow::Exit
             }
@@ -190,7 +190,7 @@ impl Run<'_> {
             Replaced::Redirect(status) => Flow::End(Step::Finish(status)),
             Replaced::Uri(Next::Stay) => {
                 self.is_changed = false;
-                self.exchange.valid_location = false;
+                self.exchange.routing.valid_location = false;
                 Flow::Exit
             }
             Replaced::Uri(next) => {
@@ -278,7 +278,7 @@ mod tests {
             let site = Site::location(text);
             let mut exchange = site.get("/a");
             site.run(Phase::Rewrite, &mut exchange);
-            exchange.valid_location
+            exchange.routing.valid_location
         };
         assert!(is_valid("rewrite ^/a /b;") && is_valid("break;"));
         assert!(!is_valid("rewrite ^/a /b break;") && !is_valid("rewrite ^/a /b; break;"));

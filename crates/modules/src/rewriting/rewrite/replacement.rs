@@ -71,7 +71,7 @@ impl Replacement {
 
     /// Replaces the URI, whose captures are the exchange's.
     pub(super) fn apply(&self, exchange: &mut Exchange, told: Told) -> Replaced {
-        exchange.internal = true;
+        exchange.routing.internal = true;
         let escapes = was_escaped(exchange);
         match &self.target {
             Target::Redirect { status, text, has_args } => {

@@ -5,7 +5,7 @@ use super::reserved::is_reserved;
 use super::variables;
 use conf::Diagnostic;
 use conf::tree::printable;
-use contract::{Args, Exchange, Loading, Scope};
+use contract::{Args, Exchange, Loading, Reach, Scope};
 use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -51,14 +51,17 @@ pub(crate) fn of(exchange: &Exchange) -> Rc<Environment> {
     match known {
         Some(known) if known.is_inner == exchange.subrequest => known,
         None if !exchange.subrequest => {
-            exchange.attach(Environment::default());
+            exchange.attach(Reach::Shared, Rc::new(Environment::default()));
             exchange.attached().unwrap_or_default()
         }
         known => {
-            exchange.attach_own(known.map_or_else(
-                || Environment { is_inner: true, ..Environment::default() },
-                |outer| outer.copy(),
-            ));
+            exchange.attach(
+                Reach::Own,
+                Rc::new(known.map_or_else(
+                    || Environment { is_inner: true, ..Environment::default() },
+                    |outer| outer.copy(),
+                )),
+            );
             exchange.attached().unwrap_or_default()
         }
     }

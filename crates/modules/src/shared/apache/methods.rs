@@ -4,8 +4,9 @@ use super::variables;
 use crate::apache::apache_core::content::Unforced;
 use crate::apache::apache_core::sections::METHODS;
 use bytes::Bytes;
-use contract::{Body, Exchange, Replaced, Step};
+use contract::{Body, Exchange, Reach, Replaced, Step};
 use http::{Method, Status};
+use std::rc::Rc;
 
 /// The methods that files have.
 const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
@@ -14,7 +15,7 @@ const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
 pub(crate) fn answer(exchange: &mut Exchange) -> Step {
     let path = without_info(exchange).unwrap_or_else(|| exchange.request.path.clone());
     let media_type = exchange.media_type(&path);
-    exchange.attach_own(Answered(path));
+    exchange.attach(Reach::Own, Rc::new(Answered(path)));
     answer_with(exchange, media_type)
 }
 

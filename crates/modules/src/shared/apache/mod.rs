@@ -52,7 +52,7 @@ pub(crate) fn last<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Optio
 
 /// The directory of the file that is being read, with a slash at its end.
 pub(crate) fn directory(args: &Args<'_>, loading: &Loading) -> Result<Box<[u8]>, Diagnostic> {
-    let file = loading.file.as_deref().ok_or_else(|| args.error("is not in a directory"))?;
+    let file = loading.htaccess.path.as_deref().ok_or_else(|| args.error("is not in a directory"))?;
     let directory = file.parent().unwrap_or(Path::new("/")).as_os_str().as_encoded_bytes();
     let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
     Ok([directory, slash].concat().into())

@@ -2,7 +2,7 @@
 //! the error document that they name for it.
 
 use crate::files::index;
-use contract::{Exchange, Replaced, Scope, Step};
+use contract::{Exchange, Reach, Replaced, Scope, Step};
 use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,7 +31,10 @@ pub(crate) fn noted(exchange: &Exchange, step: Step) -> Step {
 
 fn note(exchange: &Exchange) {
     if !index::is_lookup(exchange) {
-        exchange.attach_own(Refused { scope: Arc::clone(&exchange.scope), is_over: Cell::new(false) });
+        exchange.attach(
+            Reach::Own,
+            Rc::new(Refused { scope: Arc::clone(&exchange.scope), is_over: Cell::new(false) }),
+        );
     }
 }
 
@@ -53,10 +56,10 @@ struct Asking(RefCell<Option<Arc<Scope>>>);
 
 /// Lets the settings of this request not be asked again for a subrequest that has the same, as in Apache; or ends that.
 pub(crate) fn let_in_same(exchange: &Exchange, is_asking: bool) {
-    if exchange.attached_to_all::<Asking>().is_none() {
-        exchange.attach(Asking::default());
+    if exchange.attached::<Asking>().is_none() {
+        exchange.attach(Reach::Shared, Rc::new(Asking::default()));
     }
-    if let Some(asking) = exchange.attached_to_all::<Asking>() {
+    if let Some(asking) = exchange.attached::<Asking>() {
         asking.0.replace(is_asking.then(|| Arc::clone(&exchange.scope)));
     }
 }
@@ -65,7 +68,7 @@ fn is_of_same(exchange: &Exchange) -> bool {
     let has_scope = |asking: Rc<Asking>| {
         asking.0.borrow().as_ref().is_some_and(|scope| Arc::ptr_eq(scope, &exchange.scope))
     };
-    exchange.subrequest && exchange.attached_to_all::<Asking>().is_some_and(has_scope)
+    exchange.subrequest && exchange.attached::<Asking>().is_some_and(has_scope)
 }
 
 /// Whether this is the error document of a request that the same settings refused, or the path that a rule leads to from

@@ -20,7 +20,7 @@ pub(crate) fn has_scheme(text: &[u8]) -> bool {
 pub(crate) fn own_url(exchange: &Exchange, path: &[u8]) -> Vec<u8> {
     let scheme: &[u8] = if exchange.connection.secure { b"https://" } else { b"http://" };
     let host = match exchange.request.host.is_empty() {
-        true => &exchange.server_name[..],
+        true => exchange.server_name(),
         false => &exchange.request.host,
     };
     let port = exchange.request.port.map(|port| format!(":{port}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crate::apache::mod_version;
 use crate::files::index;
-use contract::{Budget, Exchange, Peer, Replaced, Spent};
+use contract::{Budget, Exchange, Peer, Reach, Replaced, Spent};
 use http::Status;
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
@@ -147,7 +147,7 @@ pub(crate) struct OnlyVerifiedUsers;
 /// Notes the user whose password `auth_basic` verified, where only that makes a user.
 pub(crate) fn note_user(exchange: &Exchange, name: &[u8]) {
     if exchange.scope.kept::<OnlyVerifiedUsers>().is_some() {
-        exchange.attach_own(User { name: name.to_vec(), kind: "Basic" });
+        exchange.attach(Reach::Own, Rc::new(User { name: name.to_vec(), kind: "Basic" }));
     }
 }
 
@@ -166,7 +166,7 @@ fn port(peer: &Peer) -> Vec<u8> {
 /// The host that was asked for.
 fn server_name(exchange: &Exchange) -> Vec<u8> {
     match exchange.request.host.is_empty() {
-        true => exchange.server_name.to_vec(),
+        true => exchange.server_name().to_vec(),
         false => exchange.request.host.clone(),
     }
 }

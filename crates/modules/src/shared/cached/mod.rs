@@ -19,7 +19,7 @@ use crate::transform::slice::{self, slice_range};
 use crate::values::variables::host_and_port;
 use cache::rfc9111::{self, Use, Wish};
 use cache::{Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Rules};
-use contract::{Content, Event, Exchange, Subrequest, Template, Work};
+use contract::{Content, Event, Exchange, Reach, Subrequest, Template, Work};
 use details::Details;
 use http::{Fields, Method, Status};
 use journal::Level;
@@ -223,7 +223,7 @@ impl Cached {
             text,
             main,
         });
-        exchange.attach_own_shared(Rc::clone(&cached));
+        exchange.attach(Reach::Own, Rc::clone(&cached));
         Ok(Some(cached))
     }
 

@@ -4,8 +4,9 @@ use super::survey::{Action, Survey, is_explained};
 use super::{Cached, Found, find};
 use cache::{Key, Object, Rules, Selection, Zone, rfc9111};
 use conf::Diagnostic;
-use contract::{Body, Event, Exchange, Handler, Outcome, ScopeBuilder, Step, Template, View};
+use contract::{Body, Event, Exchange, Handler, Outcome, Reach, ScopeBuilder, Step, Template, View};
 use http::{Fields, Status};
+use std::rc::Rc;
 use std::sync::Arc;
 use upstream::{CacheSettings, Options, Store, purged_key};
 
@@ -67,7 +68,7 @@ fn remove(exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8], status: Status)
     exchange.tell(|| Event::new("cache", "removes what is kept for this key").with("key", key));
     match key.strip_suffix(b"*") {
         Some(start) if !start.is_empty() => {
-            exchange.attach_own(Pending(status));
+            exchange.attach(Reach::Own, Rc::new(Pending(status)));
             let selection = Selection::Prefix(start.into());
             Survey::start(exchange, vec![Arc::clone(zone)], selection, Action::Remove)
         }

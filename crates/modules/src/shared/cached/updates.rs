@@ -1,7 +1,7 @@
 //! Rights to update kept responses.
 
 use cache::FillRight;
-use contract::Exchange;
+use contract::{Exchange, Reach};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ impl Updates {
     pub(super) fn add(exchange: &Exchange, text: &[u8], fill: FillRight) {
         let updates = exchange.attached::<Updates>().unwrap_or_else(|| {
             let updates = Rc::<Updates>::default();
-            exchange.attach_shared(Rc::clone(&updates));
+            exchange.attach(Reach::Shared, Rc::clone(&updates));
             updates
         });
         updates.0.borrow_mut().push((text.into(), fill));

@@ -72,11 +72,12 @@ use crate::shared::media_types::{self, MediaTypes, Words};
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Args, Body, Directive, Exchange, Filter, Loading, Module, Rule, ScopeBuilder, Template, View,
+    Args, Body, Directive, Exchange, Filter, Loading, Module, Reach, Rule, ScopeBuilder, Template, View,
 };
 use http::Status;
 use journal::Level;
 use recoding::Recoding;
+use std::rc::Rc;
 use std::sync::Arc;
 use table::Table;
 
@@ -196,7 +197,7 @@ impl Filter for Charset {
         if !self.maps.is_empty()
             && let Some(name) = exchange.response.content_type.as_deref().and_then(named)
         {
-            exchange.attach(Whole(Bytes::copy_from_slice(name)));
+            exchange.attach(Reach::Shared, Rc::new(Whole(Bytes::copy_from_slice(name))));
         }
         body
     }
@@ -301,7 +302,8 @@ fn named(media_type: &[u8]) -> Option<&[u8]> {
 mod tests {
     use crate::shared::changed::tests::drain;
     use crate::testing::Site;
-    use contract::{Body, Exchange};
+    use contract::{Body, Exchange, Reach};
+    use std::rc::Rc;
 
     const MAPS: &str = "charset_map B A { 58 59; } charset_map latin1 utf-8 { e4 c3a4; 80 E282AC; }";
 
@@ -390,7 +392,7 @@ mod tests {
         for (asked, expected) in [("a", "text/html; charset=a"), ("z", "text/html; charset=B")] {
             let mut exchange = site.get("/");
             exchange.response.content_type = Some("text/html; charset=B".into());
-            exchange.attach_own(super::NamedCharset(asked.into()));
+            exchange.attach(Reach::Own, Rc::new(super::NamedCharset(asked.into())));
             let body = filtered(&mut exchange, Body::bytes("X"));
             let text = drain(body).unwrap();
             assert_eq!(
@@ -404,7 +406,7 @@ mod tests {
     fn what_a_server_asks_for_a_part_is_not_for_the_whole() {
         let site = Site::location(&format!("{MAPS} charset utf-8;"));
         let mut whole = site.get("/");
-        whole.inner(whole.request.clone()).attach_own(super::NamedCharset("a".into()));
+        whole.inner(whole.request.clone()).attach(Reach::Own, Rc::new(super::NamedCharset("a".into())));
         whole.response.content_type = Some("text/html".into());
         filtered(&mut whole, Body::Empty);
         assert_eq!(media_type_of(&whole), "text/html; charset=utf-8");

@@ -89,7 +89,7 @@ use crate::shared::validators;
 use crate::transform::gzip::{Rules, varies};
 use cache::rfc9111;
 use conf::{Contexts, Diagnostic};
-use contract::{Body, Event, Exchange, Filter, Module, Piece, ScopeBuilder, View};
+use contract::{Body, Event, Exchange, Filter, Module, Piece, Reach, ScopeBuilder, View};
 use http::{ResponseHead, Status};
 use journal::clock::Time;
 use ratio::{Ratio, RatioOf};
@@ -228,7 +228,7 @@ impl Offer {
             Err(tunnel) => return tunnel,
         };
         let ratio = Rc::new(Ratio::default());
-        exchange.attach(RatioOf { coding: self.coding, ratio: Rc::clone(&ratio) });
+        exchange.attach(Reach::Shared, Rc::new(RatioOf { coding: self.coding, ratio: Rc::clone(&ratio) }));
         let key = key(exchange, &blocks, &self.settings, Time::now().seconds);
         // Another server may have said how long the content is that comes bit by bit.
         let length = blocks.length().or(exchange.response.content_length);

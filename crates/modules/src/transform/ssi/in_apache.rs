@@ -10,7 +10,7 @@ use crate::shared::apache::urls::escape_uri;
 use crate::shared::apache::{environment, judging, variables};
 use crate::shared::blocks::Blocks;
 use crate::shared::{files, validators};
-use contract::{Body, Budget, Content, Exchange, Subrequest, Work};
+use contract::{Body, Budget, Content, Exchange, Reach, Subrequest, Work};
 use http::{base64, escape};
 use journal::clock::{self, Time};
 use std::cell::{Cell, RefCell};
@@ -105,7 +105,7 @@ fn document(exchange: &Exchange) -> Rc<Document> {
             depth: Cell::new(0),
             told: Cell::new(false),
         });
-        exchange.attach_shared(Rc::clone(&document));
+        exchange.attach(Reach::Shared, Rc::clone(&document));
         document
     })
 }

@@ -3,7 +3,7 @@
 use super::in_apache::Document;
 use crate::shared::dynamic;
 use conf::value::{Captures, Language, Pattern};
-use contract::Exchange;
+use contract::{Exchange, Reach};
 use journal::clock::{self, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -45,7 +45,7 @@ impl Common {
     pub(super) fn of(exchange: &Exchange) -> Rc<Common> {
         exchange.attached().unwrap_or_else(|| {
             let common = Rc::new(Common::default());
-            exchange.attach_shared(Rc::clone(&common));
+            exchange.attach(Reach::Shared, Rc::clone(&common));
             common
         })
     }

@@ -41,7 +41,7 @@ use crate::shared::cookies::Expiry;
 use conf::value::{bitmask, choice, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
-    Args, Body, Directive, Exchange, Filter, Loading, Module, ScopeBuilder, Template, Variable, View,
+    Args, Body, Directive, Exchange, Filter, Loading, Module, Reach, ScopeBuilder, Template, Variable, View,
 };
 use http::base64;
 use journal::Level;
@@ -248,7 +248,7 @@ fn known(exchange: &Exchange, settings: &Settings) -> Rc<Known> {
     variables::cookie(exchange, &settings.name, &mut cookie);
     let got = if cookie.is_empty() { None } else { read(exchange, &cookie) };
     let known = Rc::new(Known { got, cookie, set: Cell::new(None) });
-    exchange.attach_shared(Rc::clone(&known));
+    exchange.attach(Reach::Shared, Rc::clone(&known));
     known
 }
 

@@ -90,7 +90,7 @@ pub(super) fn server_protocol(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
 
 pub(super) fn host(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let asked = &exchange.request.host;
-    if asked.is_empty() { put(&exchange.server_name, out) } else { put(asked, out) }
+    if asked.is_empty() { put(exchange.server_name(), out) } else { put(asked, out) }
 }
 
 pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -157,14 +157,14 @@ pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) ->
 pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
     let connection = &exchange.connection;
-    let identity = (connection.serial, connection.requests.get(), exchange.started.instant);
+    let identity = (connection.serial, connection.requests.get(), exchange.started().instant);
     let [high, low] = KEYS.each_ref().map(|key| key.hash_one(identity));
     [high, low].iter().for_each(|half| out.extend(hex::pairs(half.to_be_bytes()).as_flattened()));
     true
 }
 
 pub(crate) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_seconds(exchange.started.instant.elapsed(), out)
+    put_seconds(exchange.started().instant.elapsed(), out)
 }
 
 /// Appends seconds with three decimals, cut and not rounded, and says that there is a value.

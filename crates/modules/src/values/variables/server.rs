@@ -8,7 +8,7 @@ use journal::clock::{self, Time};
 const NGINX_VERSION: &str = "1.31.5";
 
 pub(super) fn server_name(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(&exchange.server_name, out)
+    put(exchange.server_name(), out)
 }
 
 pub(super) fn hostname(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
