@@ -106,3 +106,33 @@ fn last<T: 'static>(values: &Values) -> Option<Rc<T>> {
     let (_, found) = values.iter().rev().find(|(kind, _)| *kind == TypeId::of::<T>())?;
     Rc::clone(found).downcast().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Attached, Reach};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_subrequest_sees_what_is_shared_and_nothing_that_is_its_requests_own() {
+        let mut request = Attached::default();
+        request.add(Reach::Own, Rc::new(1));
+        request.add(Reach::Shared, Rc::new(2));
+        request.add(Reach::Own, Rc::new("own"));
+        let subrequest = Attached::sharing(&request);
+        let seen = |attached: &Attached| (attached.get::<i32>().as_deref().copied(), attached.get::<&str>());
+        assert_eq!(seen(&request), (Some(1), Some(Rc::new("own"))), "an own value comes first");
+        assert_eq!(seen(&subrequest), (Some(2), None));
+        request.clear();
+        assert_eq!((seen(&request), seen(&subrequest)), ((None, None), (Some(2), None)));
+    }
+
+    #[test]
+    fn memory_that_was_left_outlasts_the_request() {
+        let mut attached = Attached::default();
+        attached.leave(Box::new(1));
+        attached.leave(Box::new(2));
+        attached.clear();
+        assert_eq!(attached.left::<i32>().as_deref(), Some(&2));
+        assert!(attached.left::<i32>().is_none());
+    }
+}
