@@ -24,6 +24,7 @@ pub mod loader;
 mod lua;
 mod other_language;
 mod quotes;
+pub mod settings;
 pub mod source;
 pub mod spec;
 pub mod tree;

@@ -1,14 +1,21 @@
 //! The system, as configurations read it.
 
+use conf::settings::{Kept, Origin};
 use conf::{Disk, FILE_BYTES_MAX, Inputs};
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file system and the resolver of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System;
+
+/// The origin of a configuration that is read from the system, and replaces none.
+pub fn origin() -> Arc<Origin> {
+    Arc::new(Origin::new(Arc::new(System), Kept::default()))
+}
 
 impl Inputs for System {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

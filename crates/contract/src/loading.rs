@@ -1,29 +1,13 @@
 //! The state that the parsers of directives share while a configuration is read.
 
 use crate::{LocationName, Origin, Regex, Template, Variables};
+use conf::apache::Methods;
 use conf::value::{Language, Pattern, ValueError, template};
 use conf::{Contexts, Diagnostic, Span, Word};
 use journal::LogFiles;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Methods that a section names.
-#[derive(Debug)]
-pub struct Methods {
-    /// The names.
-    pub names: Vec<Box<[u8]>>,
-    /// Whether all others are meant.
-    pub except: bool,
-}
-
-impl Methods {
-    /// Whether a method is among them. HEAD is taken for GET.
-    pub fn has(&self, method: &[u8]) -> bool {
-        let method = if method == b"HEAD" { b"GET" } else { method };
-        self.names.iter().any(|name| **name == *method) != self.except
-    }
-}
 
 /// Whether there is a file at a path; `None` where a `.htaccess` file may not find out.
 pub type Look = dyn Fn(&Path) -> Option<bool> + Send + Sync;
@@ -82,7 +66,7 @@ impl Loading {
             logs: LogFiles::default(),
             location: None,
             htaccess: Htaccess::default(),
-            origin: Arc::default(),
+            origin: crate::inputs::origin(),
             default_port: 80,
             directories: Vec::new(),
             notes: Vec::new(),

@@ -1,7 +1,6 @@
 //! A server, location or `if`, compiled.
 
-use crate::config::Place;
-use crate::{Filter, Handler, LocationName, Policy, SectionId, Service, SiteService, Threads};
+use crate::{Filter, Handler, LocationName, Place, Policy, SectionId, Service, SiteService, Threads};
 use journal::LogFiles;
 use std::any::Any;
 use std::collections::HashMap;

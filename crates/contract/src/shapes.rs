@@ -1,6 +1,6 @@
 //! Directives of the shapes that many have, so that a feature writes each in a line or two.
 
-use crate::{Directive, View};
+use crate::Directive;
 use conf::{Arity, value};
 use std::time::Duration;
 
@@ -32,21 +32,5 @@ impl Directive<u64> {
     /// An offset in a file or a length on the wire, in bytes.
     pub const fn offset(name: &'static str) -> Directive<u64> {
         Directive::new(name, |args, _| args.value(0, value::offset))
-    }
-}
-
-impl View<'_> {
-    /// Puts the value of a directive in its place, where the directive is set.
-    pub fn assign<T: Clone>(&self, directive: &Directive<T>, place: &mut T) {
-        if let Some(value) = self.get(directive) {
-            place.clone_from(value);
-        }
-    }
-
-    /// As [`View::assign`], for a number that counts things in memory.
-    pub fn assign_size(&self, directive: &Directive<u64>, place: &mut usize) {
-        if let Some(&value) = self.get(directive) {
-            *place = usize::try_from(value).unwrap_or(usize::MAX);
-        }
     }
 }

@@ -214,7 +214,11 @@ struct Reader {
 
 impl Reader {
     fn new(prefix: &Path) -> Reader {
-        Reader { config: Config::new(), loading: Loading::new(prefix, prefix), inner: HashMap::new() }
+        Reader {
+            config: Config::within(contract::inputs::origin()),
+            loading: Loading::new(prefix, prefix),
+            inner: HashMap::new(),
+        }
     }
 
     fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {
@@ -238,7 +242,7 @@ impl Reader {
         let value = directive
             .parse(&Args { node, context, opened }, &mut self.loading)
             .map_err(|error| error.message)?;
-        self.config.store(section, directive, value, node.span).map_err(|error| error.message)?;
+        self.config.store(section, directive.info(), value, node.span).map_err(|error| error.message)?;
         if let Some(opened) = opened {
             let inner = self.config.context(opened);
             node.children().iter().try_for_each(|child| self.node(child, opened, inner))?;

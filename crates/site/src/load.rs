@@ -127,7 +127,7 @@ impl Reader {
         let opened = inner.map(|inner| self.config.open(section, inner));
         let outer_location = self.loading.location.clone();
         let value = directive.parse(&Args { node, context, opened }, &mut self.loading)?;
-        self.config.store(section, directive, value, node.span)?;
+        self.config.store(section, directive.info(), value, node.span)?;
         if let (Some(opened), Some(inner), Some(nodes)) = (opened, inner, &node.block) {
             let is_stream = inner == Contexts::STREAM;
             if is_stream {
@@ -198,7 +198,7 @@ impl Reader {
         }
         if matches!(entry.verdict, Verdict::Answers501(_)) {
             let unbuilt = Unbuilt { directive: entry.name.to_owned() };
-            self.config.store(section, &UNBUILT, Box::new(unbuilt), node.span)?;
+            self.config.store(section, UNBUILT.info(), Box::new(unbuilt), node.span)?;
         }
         match &node.block {
             Some(nodes) if entry.name == "upstream" && context == Contexts::HTTP => nodes

@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn members_come_and_go() {
         let fixed = Server::new(SocketAddress::Inet(([127, 0, 0, 9], 80).into()));
-        let (group, live) = group(&[host(template()), Configured::Known(vec![fixed])], &Origin::default());
+        let (group, live) =
+            group(&[host(template()), Configured::Known(vec![fixed])], &contract::inputs::origin());
         assert_eq!(asked(&group), ["127.0.0.9:80"]);
         live.put(0, vec![found(1), found(2)]);
         let mut all = asked(&group);
@@ -266,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_server_that_stays_keeps_what_is_known_of_it() {
-        let (group, live) = group(&[host(Server { max_conns: 1, ..template() })], &Origin::default());
+        let (group, live) =
+            group(&[host(Server { max_conns: 1, ..template() })], &contract::inputs::origin());
         live.put(0, vec![found(1), found(2)]);
         let mut choice = Choice::new(&group, Key::default(), 0);
         let first = choice.choose().unwrap();
@@ -285,8 +287,12 @@ mod tests {
     #[test]
     fn a_choice_goes_on_with_the_members_that_there_are() {
         for method in [Method::RoundRobin, Method::LeastConnections, Method::Network, Method::RandomTwo] {
-            let group =
-                Group::configured("g", vec![host(template())], Keepalive::DEFAULT, &Origin::default());
+            let group = Group::configured(
+                "g",
+                vec![host(template())],
+                Keepalive::DEFAULT,
+                &contract::inputs::origin(),
+            );
             let group = Arc::new(group.chosen_by(method));
             let live = group.live.as_ref().unwrap();
             assert!(Choice::new(&group, key(), 0).choose().is_none());
@@ -318,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_what_is_the_same() {
-        let first = Origin::default();
+        let first = contract::inputs::origin();
         let (_, live) = group(&[host(template())], &first);
         live.put(0, vec![found(1)]);
         let second = Origin::new(Arc::new(System), first.finish());

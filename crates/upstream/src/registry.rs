@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn equal_addresses_are_one_group() {
-        let origin = Origin::default();
+        let origin = contract::inputs::origin();
         let registry = Registry::of(&origin);
         let implicit =
             |port: u16| registry.implicit(("A.example:80", "a.example"), vec![server(port)], &origin);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_the_registry_and_a_failed_one_loses_nothing() {
-        let first = Origin::default();
+        let first = contract::inputs::origin();
         let serving = Arc::new(Group::new("app", vec![server(1)], Keepalive::NONE));
         Registry::of(&first).add(&serving);
         let second = Origin::new(Arc::new(System), first.finish());

@@ -4,6 +4,7 @@ mod allowed;
 mod directives;
 mod doubts;
 mod line;
+mod methods;
 mod purposes;
 
 use std::path::Path;
@@ -21,6 +22,7 @@ pub use directives::{
 };
 pub use doubts::{Doubt, SetNames, doubts};
 use line::{Line, Lines};
+pub use methods::Methods;
 pub use purposes::purposes;
 
 /// The deepest nesting of sections.

@@ -221,7 +221,7 @@ impl Chain {
     ) -> Result<(Arc<Scope>, usize, Vec<String>), Failure> {
         let broken =
             |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, shown(&error, &self.sources));
-        let mut reader = reader(base, Config::over(&self.config));
+        let mut reader = reader(base, Config::over(&self.config, contract::inputs::origin()));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         reader.loading.htaccess.look = Some(self.looked.again());
         let mut last = self.last;
@@ -260,7 +260,7 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(base: &Base, overlay: &Overlay, set: Option<&'a mut SetNames>) -> Loader<'a> {
-        let mut reader = reader(base, Config::over(&base.config));
+        let mut reader = reader(base, Config::over(&base.config, contract::inputs::origin()));
         reader.counts = Some(BTreeMap::new());
         reader.loading.refusals = set.is_some().then(Vec::new);
         reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);

@@ -140,7 +140,7 @@ fn passed(rate: i64, milliseconds: u64) -> i64 {
 mod tests {
     use super::{Verdict, Zone};
     use crate::shared::zones::ZoneSpec;
-    use contract::{Args, Origin, Template};
+    use contract::{Args, Template};
     use proptest::prelude::*;
 
     fn zone(size: &str, rate: i64) -> Zone {
@@ -148,7 +148,7 @@ mod tests {
         let node = conf::parse_bytes(format!("z {text};").as_bytes()).nodes.remove(0);
         let args = Args { node: &node, context: conf::Contexts::HTTP, opened: None };
         let spec = ZoneSpec::parse(&args, &node.args[0], text.as_bytes()).unwrap();
-        Zone::new(spec, (Template::literal(b"k"), "k".into()), rate, &Origin::default())
+        Zone::new(spec, (Template::literal(b"k"), "k".into()), rate, &contract::inputs::origin())
     }
 
     #[test]

@@ -116,7 +116,6 @@ impl Collector for Servers {
 #[cfg(test)]
 mod tests {
     use super::super::exposition::text;
-    use contract::Origin;
     use net::SocketAddress;
     use std::sync::Arc;
     use upstream::{Admission, Choice, Group, Keepalive, Key, Registry, Server};
@@ -126,7 +125,7 @@ mod tests {
         let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
         let down = Server { admission: Admission::Down, ..server(1) };
         let group = Arc::new(Group::new("app", vec![down, server(1), server(2)], Keepalive::NONE));
-        let registry = Registry::of(&Origin::default());
+        let registry = Registry::of(&contract::inputs::origin());
         registry.add(&group);
         let leases: Vec<_> = (0..2).map(|_| Choice::new(&group, Key::default(), 0).choose()).collect();
         let text = text(&registry).unwrap();

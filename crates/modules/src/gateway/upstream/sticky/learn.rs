@@ -184,7 +184,6 @@ mod tests {
     use super::{Learn, Learning};
     use crate::shared::zones::ZoneSpec;
     use ::upstream::{Learns, Lesson, Sticky};
-    use contract::Origin;
     use std::sync::Arc;
 
     fn learn() -> Learn {
@@ -195,7 +194,7 @@ mod tests {
             create: Vec::new(),
             learns: Learns::AtEnd,
         };
-        Learn::new(learning, "group", &Origin::default())
+        Learn::new(learning, "group", &contract::inputs::origin())
     }
 
     fn lesson(session: usize, is_begun: bool) -> Lesson {

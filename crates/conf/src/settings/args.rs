@@ -1,8 +1,8 @@
 //! The arguments of one use of a directive.
 
-use crate::SectionId;
-use conf::value::ValueError;
-use conf::{Contexts, Diagnostic, Node, Word};
+use super::SectionId;
+use crate::value::ValueError;
+use crate::{Contexts, Diagnostic, Node, Word};
 
 /// One use of a directive: its words, its block, and where it stands.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl<'a> Args<'a> {
         self.node.args.get(index).ok_or_else(|| self.error("invalid number of arguments"))
     }
 
-    /// The argument of this index, parsed by one of `conf::value`'s parsers.
+    /// The argument of this index, parsed by one of [`crate::value`]'s parsers.
     pub fn value<T>(
         &self,
         index: usize,

@@ -1,8 +1,7 @@
 //! Where the files of a configuration come from, and which state it takes over from the previous configuration.
 
-use crate::Identity;
-use crate::inputs::System;
-use conf::Inputs;
+use super::Identity;
+use crate::Inputs;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
@@ -78,13 +77,6 @@ impl Origin {
     }
 }
 
-impl Default for Origin {
-    /// Reads from the system; there is no previous configuration.
-    fn default() -> Origin {
-        Origin::new(Arc::new(System), Kept::default())
-    }
-}
-
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Kept").field(&self.0.len()).finish()
@@ -94,12 +86,16 @@ impl fmt::Debug for Kept {
 #[cfg(test)]
 mod tests {
     use super::{Kept, Origin};
-    use crate::Identity;
-    use crate::inputs::System;
+    use crate::Disk;
+    use crate::settings::Identity;
     use std::sync::Arc;
 
+    fn origin() -> Origin {
+        Origin::new(Arc::new(Disk), Kept::default())
+    }
+
     fn after(before: &Origin) -> Origin {
-        Origin::new(Arc::new(System), before.finish())
+        Origin::new(Arc::new(Disk), before.finish())
     }
 
     fn id(text: &[u8]) -> Identity {
@@ -108,7 +104,7 @@ mod tests {
 
     #[test]
     fn equal_identities_keep_their_state() {
-        let first = Origin::default();
+        let first = origin();
         let (zone, other) = (first.keep(id(b"zone a"), || 1), first.keep(id(b"zone b"), || 2));
         let second = after(&first);
         assert!(Arc::ptr_eq(&second.keep(id(b"zone b"), || 0), &other));
@@ -120,7 +116,7 @@ mod tests {
 
     #[test]
     fn share_returns_one_state_to_all_callers() {
-        let first = Origin::default();
+        let first = origin();
         let share = |origin: &Origin, number: u8| origin.share(id(b"x"), || Ok::<_, ()>(number)).unwrap();
         let one = share(&first, 1);
         assert!(Arc::ptr_eq(&one, &share(&first, 2)));
@@ -130,13 +126,13 @@ mod tests {
 
     #[test]
     fn keep_tells_equal_identities_apart_by_their_order() {
-        let first = Origin::default();
+        let first = origin();
         let (one, two) = (first.keep(id(b"x"), || 1), first.keep(id(b"x"), || 2));
         assert!(!Arc::ptr_eq(&one, &two));
         let second = after(&first);
         assert!(Arc::ptr_eq(&second.keep(id(b"x"), || 0), &one));
         assert!(Arc::ptr_eq(&second.keep(id(b"x"), || 0), &two));
         assert_eq!(*second.keep(id(b"x"), || 3), 3);
-        assert_eq!(*Origin::new(Arc::new(System), Kept::default()).keep(id(b"x"), || 5), 5);
+        assert_eq!(*origin().keep(id(b"x"), || 5), 5);
     }
 }
