@@ -70,7 +70,7 @@ impl Config {
         Config { base: None, first: 0, sections, origin, written: Vec::new(), marks: Marks::default() }
     }
 
-    /// A configuration that adds levels to this one, and has an origin of its own.
+    /// A configuration that adds levels to this one, with a separate origin.
     pub fn over(base: &Arc<Config>, origin: Arc<Origin>) -> Config {
         let first = base.first + u32::try_from(base.sections.len()).unwrap_or(u32::MAX);
         Config {

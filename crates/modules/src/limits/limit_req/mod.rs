@@ -304,6 +304,7 @@ impl Handler for LimitReq {
             return Step::Next;
         }
         let dry = if self.dry_run { ", dry run" } else { "" };
+        let tell = |status| exchange.attach(Reach::Shared, Rc::new(Told(status)));
         match with_scratch(|key| self.decide(exchange, key)) {
             Decision::Free => Step::Next,
             Decision::Refused(zone, excess) => {
@@ -316,24 +317,18 @@ impl Handler for LimitReq {
                     None => exchange
                         .log(Level::Alert, &format!("could not allocate node in limit_req zone \"{name}\"")),
                 }
-                exchange.attach(
-                    Reach::Shared,
-                    Rc::new(Told(if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" })),
-                );
+                tell(if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" });
                 if self.dry_run { Step::Next } else { Step::Finish(self.status) }
             }
             Decision::Passed { delay: 0, .. } => {
-                exchange.attach(Reach::Shared, Rc::new(Told("PASSED")));
+                tell("PASSED");
                 Step::Next
             }
             Decision::Passed { delay, excess, zone } => {
                 let (excess, name) = (requests(excess), String::from_utf8_lossy(&zone.spec.name));
                 let message = format!("delaying request{dry}, excess: {excess}, by zone \"{name}\"");
                 exchange.log(one_below(self.log_level), &message);
-                exchange.attach(
-                    Reach::Shared,
-                    Rc::new(Told(if self.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" })),
-                );
+                tell(if self.dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" });
                 if self.dry_run { Step::Next } else { Step::Await(Work::Sleep(Duration::from_millis(delay))) }
             }
         }
