@@ -254,3 +254,50 @@ fn a_websocket_outlasts_the_address_of_its_server() {
     drop(tunnel);
     running.stop();
 }
+
+/// What the metrics say of the peer at this port.
+fn figure(metrics: &str, name: &str, port: u16) -> u64 {
+    let start = format!("fulmar_upstream_{name}{{upstream=\"u\",peer=\"127.0.0.1:{port}\"");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap_or_else(|| panic!("{start} is not in\n{metrics}"))
+        .rsplit(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn changed_settings_of_a_server_keep_its_counters_and_connections() {
+    let origin = Origin::start(|_| ok("here"));
+    let port = origin.address().port();
+    let with = |parameters: &str, more: &str| {
+        format!(
+            "upstream u {{ server 127.0.0.1:{port} {parameters}; {more} keepalive 4; }}
+             server {{
+                 listen 127.0.0.1:%%PORT%%;
+                 location / {{ proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection ''; }}
+                 location = /metrics {{ fulmar_status; }}
+             }}"
+        )
+    };
+    let site = Site::new(&with("weight=2", ""));
+    let running = site.start(Server::Fulmar);
+    let figures = || {
+        let metrics = running.ask("GET /metrics").last().text();
+        ["requests_total", "connections_opened_total"].map(|name| figure(&metrics, name, port))
+    };
+    assert_eq!(running.ask("GET /").last().text(), "here");
+    let [before, opened] = figures();
+    assert!(before > 0 && opened == 1);
+    let others = ["weight=1 max_conns=9", "max_fails=3 fail_timeout=1s", "backup"];
+    for (number, parameters) in (1..).zip(others) {
+        let more = if parameters == "backup" { "server 127.0.0.1:1 down;" } else { "" };
+        running.rewrite(&with(parameters, more));
+        let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(running.ask("GET /").last().text(), "here");
+        assert_eq!(figures(), [before + number, opened], "{parameters}");
+    }
+    running.stop();
+}

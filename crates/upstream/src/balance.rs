@@ -3,9 +3,10 @@
 use crate::group::{Group, Key};
 use crate::members::Members;
 use crate::method::{Draw, Method};
+use crate::peer_state::{Counted, Ended, Measured};
 use crate::server::Server;
 use crate::sticky::{Learns, Lesson};
-use crate::tier::{Counted, Ended, Measured, Search, Tier};
+use crate::tier::{Search, Tier};
 use contract::Exchange;
 use journal::clock::Time;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Choice {
     group: Arc<Group>,
-    /// The members of a group whose members are replaced while requests are served.
-    live: Option<Arc<Members>>,
+    /// The members of the group, when they were looked at last.
+    members: Arc<Members>,
     draw: Draw,
     /// The session of the request; empty if it has none.
     session: Vec<u8>,
@@ -26,12 +27,11 @@ pub struct Choice {
 impl Choice {
     /// Of all servers of a group, at most `limit` of them; 0 is no limit. The key is [`Group::key`]'s.
     pub fn new(group: &Arc<Group>, key: Key, limit: usize) -> Choice {
-        let live = group.live_members();
-        let members = live.as_ref().unwrap_or(&group.members);
+        let members = group.live.members();
         let Key { text, session } = key;
         let (draw, left) =
-            (Draw::new(&group.method, text, members.points(&group.method)), most(members, limit));
-        Choice { group: Arc::clone(group), live, draw, session, tried: Default::default(), left }
+            (Draw::new(&group.method, text, members.points(&group.method)), most(&members, limit));
+        Choice { group: Arc::clone(group), members, draw, session, tried: Default::default(), left }
     }
 
     /// Begins anew, with the memory of a choice that was made.
@@ -39,11 +39,12 @@ impl Choice {
     pub(crate) fn renew(&mut self, group: &Arc<Group>, Key { text, session }: Key, limit: usize) {
         if !Arc::ptr_eq(&self.group, group) {
             self.group = Arc::clone(group);
+            self.members = group.live.members();
+        } else if !group.live.is_current(&self.members) {
+            self.members = group.live.members();
         }
-        self.live = group.live_members();
-        let members = self.live.as_ref().unwrap_or(&group.members);
-        (self.left, self.draw) =
-            (most(members, limit), Draw::new(&group.method, text, members.points(&group.method)));
+        self.left = most(&self.members, limit);
+        self.draw = Draw::new(&group.method, text, self.members.points(&group.method));
         self.session = session;
         self.tried.iter_mut().for_each(Vec::clear);
     }
@@ -77,8 +78,7 @@ impl Choice {
         self.left = self.left.saturating_sub(1);
         self.renew_members();
         let (now_ms, is_single, route) = (Time::now().uptime_ms, self.is_single(), self.route());
-        let Choice { group, live, draw, tried, .. } = self;
-        let members = live.as_ref().unwrap_or(&group.members);
+        let Choice { group, members, draw, tried, .. } = self;
         let search = |tier: usize| Search { tried: &tried[tier], is_single, now_ms };
         let method = &group.method;
         let claim = |index: usize, tier: &Tier, draw: &Draw| {
@@ -110,26 +110,24 @@ impl Choice {
             }
             _ => None,
         };
-        let (group, live, started_ms) = (Arc::clone(group), live.clone(), now_ms);
+        let (group, members, started_ms) = (Arc::clone(group), Arc::clone(members), now_ms);
         let (failed, lesson) = (false, None);
-        Some(Lease { group, live, is_backup, index, is_single, failed, lesson, started_ms, measured })
+        Some(Lease { group, members, is_backup, index, is_single, failed, lesson, started_ms, measured })
     }
 
     /// Takes the members that there are now. All of them may be asked: which of them were tried is not known.
     fn renew_members(&mut self) {
-        let Some(members) = self.group.live_members() else { return };
-        if self.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, &members)) {
+        if self.group.live.is_current(&self.members) {
             return;
         }
-        self.draw.begin_again(&self.group.method, members.points(&self.group.method));
+        self.members = self.group.live.members();
+        self.draw.begin_again(&self.group.method, self.members.points(&self.group.method));
         self.tried.iter_mut().for_each(Vec::clear);
-        self.live = Some(members);
     }
 
     /// No other server can be asked, so failures do not count.
     fn is_single(&self) -> bool {
-        let members = self.live.as_ref().unwrap_or(&self.group.members);
-        members.primary.servers.len() == 1 && members.backup.servers.is_empty()
+        self.members.primary.servers.len() == 1 && self.members.backup.servers.is_empty()
     }
 }
 
@@ -143,7 +141,8 @@ fn most(members: &Members, limit: usize) -> usize {
 #[derive(Debug)]
 pub struct Lease {
     group: Arc<Group>,
-    live: Option<Arc<Members>>,
+    /// Its members when it was chosen.
+    members: Arc<Members>,
     is_backup: bool,
     index: usize,
     is_single: bool,
@@ -223,8 +222,7 @@ impl Lease {
     }
 
     fn tier(&self) -> &Tier {
-        let members = self.live.as_ref().unwrap_or(&self.group.members);
-        if self.is_backup { &members.backup } else { &members.primary }
+        if self.is_backup { &self.members.backup } else { &self.members.primary }
     }
 }
 
@@ -244,7 +242,7 @@ impl Drop for Lease {
 mod tests {
     use super::Choice;
     use crate::group::{Group, Keepalive, Key};
-    use crate::server::{Admission, Server};
+    use crate::server::{Admission, PeerSettings, Server};
     use crate::tier::ServerState;
     use net::SocketAddress;
     use std::sync::Arc;
@@ -259,12 +257,16 @@ mod tests {
     }
 
     fn port(choice: &mut Choice) -> Option<u16> {
-        choice.choose()?.server().address.port()
+        choice.choose()?.server().peer.address.port()
     }
 
     #[test]
     fn shares_follow_the_weights_smoothly() {
-        let group = group(vec![Server { weight: 5, ..server(1) }, server(2), server(3)]);
+        let group = group(vec![
+            server(1).with(PeerSettings { weight: 5, ..PeerSettings::DEFAULT }),
+            server(2),
+            server(3),
+        ]);
         let ports: Vec<_> =
             (0..7).filter_map(|_| port(&mut Choice::new(&group, Key::default(), 0))).collect();
         assert_eq!(ports, [1, 1, 2, 1, 3, 1, 1]);
@@ -273,9 +275,9 @@ mod tests {
     #[test]
     fn each_server_once_and_backups_last() {
         let servers = vec![
-            Server { backup: true, ..server(1) },
+            server(1).with(PeerSettings { backup: true, ..PeerSettings::DEFAULT }),
             server(2),
-            Server { admission: Admission::Down, ..server(3) },
+            server(3).with(PeerSettings { admission: Admission::Down, ..PeerSettings::DEFAULT }),
             server(4),
         ];
         let group = group(servers);
@@ -292,9 +294,12 @@ mod tests {
     #[test]
     fn a_server_that_failed_is_left_alone_and_comes_back() {
         let failing = |fail_timeout| {
-            let group = group(vec![Server { fail_timeout, ..server(1) }, server(2)]);
+            let group = group(vec![
+                server(1).with(PeerSettings { fail_timeout, ..PeerSettings::DEFAULT }),
+                server(2),
+            ]);
             let mut lease = Choice::new(&group, Key::default(), 0).choose().unwrap();
-            assert_eq!(lease.server().address.port(), Some(1));
+            assert_eq!(lease.server().peer.address.port(), Some(1));
             assert!(lease.fail());
             drop(lease);
             (0..4).filter_map(|_| port(&mut Choice::new(&group, Key::default(), 0))).collect::<Vec<_>>()
@@ -313,7 +318,11 @@ mod tests {
 
     #[test]
     fn figures_of_servers() {
-        let group = group(vec![server(1), Server { admission: Admission::Down, ..server(2) }, server(3)]);
+        let group = group(vec![
+            server(1),
+            server(2).with(PeerSettings { admission: Admission::Down, ..PeerSettings::DEFAULT }),
+            server(3),
+        ]);
         let mut first = Choice::new(&group, Key::default(), 0).choose().unwrap();
         let connection = first.count_connection();
         let second = Choice::new(&group, Key::default(), 0).choose().unwrap();
@@ -331,10 +340,14 @@ mod tests {
 
     #[test]
     fn so_many_requests_at_once() {
-        let group = group(vec![Server { max_conns: 1, ..server(1) }, server(2)]);
+        let group =
+            group(vec![server(1).with(PeerSettings { max_conns: 1, ..PeerSettings::DEFAULT }), server(2)]);
         let first = Choice::new(&group, Key::default(), 0).choose().unwrap();
         let second = Choice::new(&group, Key::default(), 0).choose().unwrap();
-        assert_eq!((first.server().address.port(), second.server().address.port()), (Some(1), Some(2)));
+        assert_eq!(
+            (first.server().peer.address.port(), second.server().peer.address.port()),
+            (Some(1), Some(2))
+        );
         assert_eq!(port(&mut Choice::new(&group, Key::default(), 0)), Some(2));
         drop((first, second));
         let ports = [

@@ -101,7 +101,7 @@ impl Call {
 
     /// What the log calls a server.
     pub(crate) fn url(&self, server: &Server) -> String {
-        let separator = if server.address.is_unix() { ":" } else { "" };
+        let separator = if server.peer.address.is_unix() { ":" } else { "" };
         format!("{}{}{separator}{}", self.scheme, server.name, String::from_utf8_lossy(&self.uri))
     }
 

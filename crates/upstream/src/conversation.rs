@@ -282,7 +282,7 @@ impl<D: Dialogue> Conversation<D> {
         };
         self.call.attempts.begin(&lease.server().name, redirected);
         // The connection is opened to this very address: no answer of a name server comes between.
-        if self.call.settings.denied.as_ref().is_some_and(|denied| denied.has(&lease.server().address)) {
+        if self.call.settings.denied.as_ref().is_some_and(|denied| denied.has(&lease.server().peer.address)) {
             return self.deny(turn, &lease);
         }
         if let Some(sticky) = &lease.group().sticky {
@@ -341,7 +341,7 @@ impl<D: Dialogue> Conversation<D> {
         let server = lease.server();
         let options = ConnectOptions { local: self.call.local, ..self.call.settings.socket };
         let connect = || {
-            let stream = Stream::connect_with(&server.address, &options);
+            let stream = Stream::connect_with(&server.peer.address, &options);
             stream.map_err(|error| Failure::io("connect", &error, CONNECTING))
         };
         let Some(secured) = &self.call.secured else { return connect().map(Transport::Plain) };

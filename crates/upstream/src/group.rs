@@ -1,8 +1,8 @@
 //! Servers that do the same: an `upstream` block, or the addresses behind one name.
 
 use crate::live::{Configured, Live};
-use crate::members::Members;
 use crate::method::Method;
+use crate::peers::Peers;
 use crate::resolver::Resolving;
 use crate::server::Server;
 use crate::sticky::Sticky;
@@ -47,7 +47,8 @@ impl Keepalive {
     pub const NONE: Keepalive = Keepalive { connections: 0, ..Keepalive::DEFAULT };
 }
 
-/// Servers that do the same. What is known of their health is shared by all threads.
+/// Servers that do the same. What is known of their health is shared by all threads, and outlives a configuration where the
+/// next one has a group of the same name.
 #[derive(Debug)]
 pub struct Group {
     /// The name of the block, or the host and port.
@@ -55,11 +56,10 @@ pub struct Group {
     /// How connections are kept.
     pub keepalive: Keepalive,
     pub(crate) method: Method,
-    pub(crate) members: Arc<Members>,
     /// How sessions are kept with their servers (`sticky`).
     pub(crate) sticky: Option<Arc<dyn Sticky>>,
-    /// The members at this time, if they are replaced while requests are served.
-    pub(crate) live: Option<Arc<Live>>,
+    /// The servers, which may be replaced while requests are served.
+    pub(crate) live: Arc<Live>,
     /// The name that has to be looked up before the servers are known.
     pub(crate) unresolved: Option<Box<Host>>,
 }
@@ -84,19 +84,20 @@ pub(crate) struct Host {
 impl Group {
     /// A group of these servers, which are chosen in turn.
     pub fn new(name: &str, servers: Vec<Server>, keepalive: Keepalive) -> Group {
-        Group::of(name, Arc::new(Members::new(servers)), keepalive)
+        Group::of(name, Live::fixed(servers, Arc::default()), keepalive)
     }
 
-    /// Like [`Group::new`], but a group with the same name and servers as in the previous configuration takes over its
-    /// connections and what is known of its servers' health.
-    fn kept(name: &str, servers: Vec<Server>, keepalive: Keepalive, origin: &Origin) -> Group {
-        let members = origin.keep(identity(name, &servers), || Members::new(servers));
-        Group::of(name, members, keepalive)
+    /// The group of an `upstream` block. Some of the servers may be hosts whose addresses are looked up again and again, by
+    /// a [`Renewal`](crate::Renewal). Addresses that were known in the previous configuration count until then. Servers that
+    /// the group of this name had in the previous configuration keep their state and connections.
+    pub fn configured(name: &str, servers: Vec<Configured>, keepalive: Keepalive, origin: &Origin) -> Group {
+        let peers = origin.keep(Identity::default().bytes(name), Peers::default);
+        Group::of(name, Live::configured(name, servers, peers, origin), keepalive)
     }
 
-    pub(crate) fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
-        let method = Method::RoundRobin;
-        Group { name: name.into(), keepalive, method, members, sticky: None, live: None, unresolved: None }
+    pub(crate) fn of(name: &str, live: Live, keepalive: Keepalive) -> Group {
+        let (name, live, method) = (name.into(), Arc::new(live), Method::RoundRobin);
+        Group { name, keepalive, method, sticky: None, live, unresolved: None }
     }
 
     /// A group of the servers that have the addresses of a host, which is looked up when a request needs it.
@@ -109,7 +110,7 @@ impl Group {
     #[must_use]
     pub fn chosen_by(self, method: Method) -> Group {
         let group = Group { method, ..self };
-        group.members.points(&group.method);
+        group.live.members().points(&group.method);
         group
     }
 
@@ -119,25 +120,9 @@ impl Group {
         Group { sticky, ..self }
     }
 
-    /// Like [`Group::kept`], but some of the servers may be hosts whose addresses are looked up again and again, by a
-    /// [`Renewal`](crate::Renewal). Addresses that were known in the previous configuration count until then.
-    pub fn configured(name: &str, servers: Vec<Configured>, keepalive: Keepalive, origin: &Origin) -> Group {
-        if !servers.iter().any(Configured::is_changing) {
-            let servers = servers.into_iter().flat_map(Configured::into_known).collect();
-            return Group::kept(name, servers, keepalive, origin);
-        }
-        let live = Live::kept(name, &servers, origin);
-        Group { live: Some(Arc::clone(&live)), ..Group::of(name, live.members(), keepalive) }
-    }
-
-    /// The members at this time, if they are replaced while requests are served.
-    pub(crate) fn live_members(&self) -> Option<Arc<Members>> {
-        self.live.as_ref().map(|live| live.members())
-    }
-
     /// What its servers did so far and do now: those that do the work first, then the backups.
     pub fn figures(&self) -> Vec<Figures> {
-        let members = self.live_members().unwrap_or_else(|| Arc::clone(&self.members));
+        let members = self.live.members();
         let now_ms = Time::now().uptime_ms;
         [&members.primary, &members.backup].into_iter().flat_map(|tier| tier.figures(now_ms)).collect()
     }
@@ -158,11 +143,6 @@ impl Host {
     }
 }
 
-fn identity(name: &str, servers: &[Server]) -> Identity {
-    let identity = Identity::default().bytes(name);
-    servers.iter().fold(identity, |identity, server| server.identify(identity))
-}
-
 /// The socket addresses of an address; a name is looked up, which may take a while.
 ///
 /// # Errors
@@ -181,51 +161,6 @@ pub fn resolve(address: &value::Address, inputs: &dyn Inputs) -> Result<Vec<Sock
                 return Err(format!("host not found in upstream \"{name}\""));
             }
             Ok(found)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Server, identity};
-    use crate::server::Admission;
-    use net::SocketAddress;
-    use std::time::Duration;
-
-    fn inet(text: &str) -> SocketAddress {
-        SocketAddress::Inet(text.parse().unwrap())
-    }
-
-    #[test]
-    fn every_setting_of_a_server_is_part_of_the_identity() {
-        let server = Server::new(inet("127.0.0.1:80"));
-        let groups = [
-            ("a", vec![]),
-            ("a", vec![server.clone()]),
-            ("b", vec![server.clone()]),
-            ("a", vec![server.clone(), server.clone()]),
-            ("a", vec![Server { name: "x".into(), ..server.clone() }]),
-            ("a", vec![Server { written: "x".into(), ..server.clone() }]),
-            ("a", vec![Server { address: inet("127.0.0.2:80"), ..server.clone() }]),
-            ("a", vec![Server { address: inet("127.0.0.1:81"), ..server.clone() }]),
-            ("a", vec![Server { address: inet("[::1]:80"), ..server.clone() }]),
-            ("a", vec![Server { address: SocketAddress::Unix("x".into()), ..server.clone() }]),
-            ("a", vec![Server { address: SocketAddress::Abstract(b"x".to_vec()), ..server.clone() }]),
-            ("a", vec![Server { weight: 2, ..server.clone() }]),
-            ("a", vec![Server { max_conns: 1, ..server.clone() }]),
-            ("a", vec![Server { max_fails: 2, ..server.clone() }]),
-            ("a", vec![Server { fail_timeout: Duration::from_secs(11), ..server.clone() }]),
-            ("a", vec![Server { backup: true, ..server.clone() }]),
-            ("a", vec![Server { admission: Admission::Down, ..server.clone() }]),
-            ("a", vec![Server { admission: Admission::Draining, ..server.clone() }]),
-            ("a", vec![Server { route: Some(b"a"[..].into()), ..server.clone() }]),
-            ("a", vec![Server { route: Some(b"b"[..].into()), ..server }]),
-        ];
-        for (index, (name, servers)) in groups.iter().enumerate() {
-            assert_eq!(identity(name, servers), identity(name, &servers.clone()));
-            for (other_name, other) in &groups[..index] {
-                assert_ne!(identity(name, servers), identity(other_name, other), "{name} {servers:?}");
-            }
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Members of a group that are replaced while requests are served, because addresses of hosts change.
+//! The members of a group, which are replaced while requests are served, because addresses of hosts change.
 
 use crate::members::Members;
+use crate::peers::Peers;
 use crate::server::Server;
 use contract::{Identity, Origin};
 use net::SocketAddress;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// A server as the configuration names it.
@@ -19,25 +21,17 @@ pub enum Configured {
 impl Configured {
     /// Whether it stands for a server that does the work first; a host may.
     pub fn has_primary(&self) -> bool {
-        self.templates().iter().any(|server| !server.backup)
+        self.templates().iter().any(|server| !server.settings.backup)
     }
 
     /// Whether it stands for a server that is asked only where no other can be.
     pub fn has_backup(&self) -> bool {
-        self.templates().iter().any(|server| server.backup)
+        self.templates().iter().any(|server| server.settings.backup)
     }
 
     /// Whether it is looked up again and again.
     pub fn is_changing(&self) -> bool {
         matches!(self, Configured::Changing(_))
-    }
-
-    /// The servers whose addresses are known.
-    pub(crate) fn into_known(self) -> Vec<Server> {
-        match self {
-            Configured::Known(servers) => servers,
-            Configured::Changing(_) => Vec::new(),
-        }
     }
 
     fn templates(&self) -> &[Server] {
@@ -82,12 +76,15 @@ pub(crate) struct OfService {
 #[derive(Debug, Default)]
 struct Known(Mutex<Vec<Found>>);
 
-/// Members of a group that are replaced while requests are served. It outlives a configuration where the next one has
-/// the same servers.
+/// The members of the group of one configuration.
 #[derive(Debug)]
 pub(crate) struct Live {
+    /// The states of the members, which outlive the configuration.
+    pub(crate) peers: Arc<Peers>,
     entries: Box<[Entry]>,
     members: RwLock<Arc<Members>>,
+    /// That of the members, so that requests need no lock to see that theirs are the current ones.
+    version: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -97,28 +94,43 @@ enum Entry {
 }
 
 impl Live {
-    pub(crate) fn kept(name: &str, servers: &[Configured], origin: &Origin) -> Arc<Live> {
-        let entry = |server: &Configured| match server {
-            Configured::Known(servers) => Entry::Known(servers.clone()),
+    /// The members that the configuration names, and those that were found before for its hosts.
+    pub(crate) fn configured(
+        name: &str,
+        servers: Vec<Configured>,
+        peers: Arc<Peers>,
+        origin: &Origin,
+    ) -> Live {
+        let entry = |server: Configured| match server {
+            Configured::Known(servers) => Entry::Known(servers),
             Configured::Changing(server) => {
                 let identity = Identity::default().bytes(name).bytes(&*server.host);
                 let identity = identity.bytes(server.service.as_deref().unwrap_or_default());
-                Entry::Changing(server.clone(), origin.keep(identity, Known::default))
+                Entry::Changing(server, origin.keep(identity, Known::default))
             }
         };
-        let entries: Box<[Entry]> = servers.iter().map(entry).collect();
-        let identity = servers.iter().fold(Identity::default().bytes(name), identify);
-        origin.keep(identity, || Live::new(entries))
+        Live::new(servers.into_iter().map(entry).collect(), peers)
     }
 
-    fn new(entries: Box<[Entry]>) -> Live {
-        let members = Members::new(entries.iter().flat_map(Entry::servers).collect());
-        Live { entries, members: RwLock::new(Arc::new(members)) }
+    /// Members that stay as they are.
+    pub(crate) fn fixed(servers: Vec<Server>, peers: Arc<Peers>) -> Live {
+        Live::new([Entry::Known(servers)].into(), peers)
+    }
+
+    fn new(entries: Box<[Entry]>, peers: Arc<Peers>) -> Live {
+        let members = Members::new(&peers, entries.iter().flat_map(Entry::servers).collect(), 0);
+        Live { peers, entries, members: RwLock::new(Arc::new(members)), version: AtomicU64::new(0) }
     }
 
     /// The members at this time.
     pub(crate) fn members(&self) -> Arc<Members> {
         Arc::clone(&self.members.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether these members, which are of this group, were not replaced.
+    #[inline]
+    pub(crate) fn is_current(&self, members: &Members) -> bool {
+        self.version.load(Ordering::Relaxed) == members.version
     }
 
     /// The hosts to look up, with their places among the servers.
@@ -133,42 +145,30 @@ impl Live {
     /// are.
     pub(crate) fn put(&self, place: usize, found: Vec<Found>) {
         let Some(Entry::Changing(_, known)) = self.entries.get(place) else { return };
-        if !known.replace(found) {
+        known.replace(found);
+        let servers: Vec<_> = self.entries.iter().flat_map(Entry::servers).collect();
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        // Compared with the members, not with what was known: the configuration before has the same hosts, and may have
+        // found this first.
+        if members.are(&servers) {
             return;
         }
-        let servers = self.entries.iter().flat_map(Entry::servers).collect();
-        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
-        *members = Arc::new(members.replaced_by(servers));
-    }
-}
-
-/// Adds all that the configuration says of a server.
-fn identify(identity: Identity, server: &Configured) -> Identity {
-    match server {
-        Configured::Known(servers) => servers
-            .iter()
-            .fold(identity.number(0_u8), |identity, server| server.identify(identity).number(server.backup)),
-        Configured::Changing(ChangingServer { template, host, port, service }) => {
-            let identity = template.identify(identity.number(1_u8)).number(template.backup);
-            let service = service.as_deref();
-            identity.bytes(&**host).number(*port).number(service.is_some()).bytes(service.unwrap_or_default())
-        }
+        let version = members.version + 1;
+        *members = Arc::new(Members::new(&self.peers, servers, version));
+        self.version.store(version, Ordering::Relaxed);
     }
 }
 
 impl Known {
-    /// Takes what a look-up found, in the order in which it was known before; tells whether anything changed.
-    fn replace(&self, mut found: Vec<Found>) -> bool {
+    /// Takes what a look-up found, in the order in which it was known before.
+    fn replace(&self, mut found: Vec<Found>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = known.len();
         let mut stays = |one: &Found| {
             let place = found.iter().position(|other| other == one);
             place.map(|place| found.remove(place)).is_some()
         };
         known.retain(|one| stays(one));
-        let is_changed = known.len() < count || !found.is_empty();
         known.append(&mut found);
-        is_changed
     }
 }
 
@@ -194,14 +194,14 @@ impl ChangingServer {
             Some(service) => {
                 server.written = format!("{}:{}", service.target, address.port()).into();
                 // A weight that the configuration sets takes precedence.
-                if server.weight == 1 {
-                    server.weight = u32::from(service.weight.max(1));
+                if server.settings.weight == 1 {
+                    server.settings.weight = u32::from(service.weight.max(1));
                 }
-                server.backup = service.is_backup || server.backup;
+                server.settings.backup |= service.is_backup;
             }
         }
-        server.address = SocketAddress::Inet(address);
-        server.name = server.address.to_string().into();
+        server.peer.address = SocketAddress::Inet(address);
+        server.name = server.peer.address.to_string().into();
         server
     }
 }
@@ -212,7 +212,8 @@ mod tests {
     use crate::balance::Choice;
     use crate::group::{Group, Keepalive, Key};
     use crate::method::Method;
-    use crate::server::Server;
+    use crate::server::{Admission, PeerSettings, Server};
+    use crate::tier::ServerState;
     use contract::Origin;
     use contract::inputs::System;
     use net::SocketAddress;
@@ -237,7 +238,7 @@ mod tests {
 
     fn group(servers: &[Configured], origin: &Origin) -> (Arc<Group>, Arc<Live>) {
         let group = Arc::new(Group::configured("g", servers.to_vec(), Keepalive::DEFAULT, origin));
-        let live = Arc::clone(group.live.as_ref().unwrap());
+        let live = Arc::clone(&group.live);
         (group, live)
     }
 
@@ -267,8 +268,10 @@ mod tests {
 
     #[test]
     fn a_server_that_stays_keeps_what_is_known_of_it() {
-        let (group, live) =
-            group(&[host(Server { max_conns: 1, ..template() })], &contract::inputs::origin());
+        let (group, live) = group(
+            &[host(template().with(PeerSettings { max_conns: 1, ..PeerSettings::DEFAULT }))],
+            &contract::inputs::origin(),
+        );
         live.put(0, vec![found(1), found(2)]);
         let mut choice = Choice::new(&group, Key::default(), 0);
         let first = choice.choose().unwrap();
@@ -277,8 +280,9 @@ mod tests {
         second.fail();
         live.put(0, vec![found(3), found(1)]);
         assert_eq!(asked(&group), ["127.0.0.3:80"], "the first one has its request still");
+        // A request that holds the members of before keeps what is known of them.
+        drop((choice, first, second));
         live.put(0, vec![found(1), found(2)]);
-        drop((first, second));
         let mut all = asked(&group);
         all.sort_unstable();
         assert_eq!(all, ["127.0.0.1:80", "127.0.0.2:80"], "over two changes, and a server that is new");
@@ -294,7 +298,7 @@ mod tests {
                 &contract::inputs::origin(),
             );
             let group = Arc::new(group.chosen_by(method));
-            let live = group.live.as_ref().unwrap();
+            let live = &group.live;
             assert!(Choice::new(&group, key(), 0).choose().is_none());
             live.put(0, vec![found(1), found(2)]);
             let mut choice = Choice::new(&group, key(), 0);
@@ -316,23 +320,61 @@ mod tests {
         let found = Found { address: ([127, 0, 0, 1], 81).into(), service: service("b", 0, true) };
         let server = of(template()).at(&found);
         assert_eq!((&*server.name, &*server.written), ("127.0.0.1:81", "b:81"));
-        assert_eq!((server.weight, server.backup), (1, true));
+        assert_eq!((server.settings.weight, server.settings.backup), (1, true));
         let found = Found { service: service("b", 7, false), ..found };
-        assert_eq!(of(template()).at(&found).weight, 7);
-        assert_eq!(of(Server { weight: 3, ..template() }).at(&found).weight, 3);
+        assert_eq!(of(template()).at(&found).settings.weight, 7);
+        let written = template().with(PeerSettings { weight: 3, ..PeerSettings::DEFAULT });
+        assert_eq!(of(written).at(&found).settings.weight, 3);
     }
 
     #[test]
-    fn a_reload_keeps_what_is_the_same() {
+    fn a_reload_keeps_the_state_of_each_peer_whatever_its_settings() {
+        let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
+        let group = |servers: Vec<Server>, origin: &Origin| {
+            let servers = vec![Configured::Known(servers)];
+            Arc::new(Group::configured("g", servers, Keepalive::DEFAULT, origin))
+        };
+        let first = contract::inputs::origin();
+        let before = group(vec![server(1), server(2), server(3)], &first);
+        let mut leases = Choice::new(&before, key(), 0);
+        let mut failed = leases.choose().unwrap();
+        let _connection = failed.count_connection();
+        failed.fail();
+        let in_progress = leases.choose().unwrap();
+        let default = PeerSettings::DEFAULT;
+        let second = Origin::new(Arc::new(System), first.finish());
+        let after = group(
+            vec![
+                server(2).with(PeerSettings { weight: 5, max_conns: 1, ..default }),
+                server(4),
+                server(1).with(PeerSettings { backup: true, max_fails: 1, ..default }),
+                server(3).with(PeerSettings { admission: Admission::Down, ..default }),
+            ],
+            &second,
+        );
+        assert_eq!(before.live.peers.id, after.live.peers.id, "idle connections are kept under it");
+        assert_eq!(asked(&after), ["127.0.0.1:4"], "one is full, one is down, one has failed");
+        assert_eq!(asked(&before).len(), 2, "with the settings of before one has failed");
+        drop(in_progress);
+        let figures: Vec<_> =
+            after.figures().into_iter().map(|one| (one.requests, one.failures, one.opened)).collect();
+        assert_eq!(figures, [(2, 0, 0), (1, 0, 0), (1, 0, 0), (1, 1, 1)]);
+        assert_eq!(after.figures()[3].state, ServerState::Failed);
+        assert!(asked(&after).contains(&"127.0.0.1:2".to_owned()), "its request is over");
+    }
+
+    #[test]
+    fn a_reload_keeps_the_addresses_of_a_host() {
         let first = contract::inputs::origin();
         let (_, live) = group(&[host(template())], &first);
         live.put(0, vec![found(1)]);
         let second = Origin::new(Arc::new(System), first.finish());
-        let (_, same) = group(&[host(template())], &second);
-        assert!(Arc::ptr_eq(&live, &same));
-        let third = Origin::new(Arc::new(System), second.finish());
-        let (other, changed) = group(&[host(Server { weight: 2, ..template() })], &third);
-        assert!(!Arc::ptr_eq(&live, &changed));
-        assert_eq!(asked(&other), ["127.0.0.1:80"], "the addresses are known from before");
+        let heavy = template().with(PeerSettings { weight: 2, ..PeerSettings::DEFAULT });
+        let (next, next_live) = group(&[host(heavy)], &second);
+        assert_eq!(asked(&next), ["127.0.0.1:80"], "the addresses are known from before");
+        // The configuration before still looks its host up, and finds the change first.
+        live.put(0, vec![found(2)]);
+        next_live.put(0, vec![found(2)]);
+        assert_eq!(asked(&next), ["127.0.0.2:80"]);
     }
 }

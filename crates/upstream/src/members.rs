@@ -1,42 +1,35 @@
-//! The servers of a group with their state.
+//! The servers of a group at one time, and in the words of one configuration.
 
 use crate::method::{Method, Point, ring};
+use crate::peers::Peers;
 use crate::server::Server;
 use crate::tier::Tier;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The servers of a group with their state: failures, connections, counters. A reload keeps them if the new configuration
-/// has a group with the same name and the same servers.
+/// The servers of a group, with the settings of one configuration. What is known of them is the group's ([`Peers`]).
 #[derive(Debug)]
 pub(crate) struct Members {
-    /// A number that no other group of this process has.
-    pub(crate) id: u64,
-    pub(crate) primary: Arc<Tier>,
-    pub(crate) backup: Arc<Tier>,
+    /// How many others these replaced, in the group of the same configuration.
+    pub(crate) version: u64,
+    pub(crate) primary: Tier,
+    pub(crate) backup: Tier,
     /// The points of the servers on the ring of consistent hashing ([`Method::Ring`]), computed at the first use.
     points: OnceLock<Box<[Point]>>,
 }
 
-static SERIAL: AtomicU64 = AtomicU64::new(0);
-
 impl Members {
-    pub(crate) fn new(servers: Vec<Server>) -> Members {
-        Members::numbered(SERIAL.fetch_add(1, Ordering::Relaxed), servers)
+    pub(crate) fn new(peers: &Arc<Peers>, servers: Vec<Server>, version: u64) -> Members {
+        let slots = peers.claim(&servers);
+        let all = servers.into_iter().zip(slots);
+        let (backup, primary): (Vec<_>, Vec<_>) = all.partition(|(server, _)| server.settings.backup);
+        let [primary, backup] = [primary, backup].map(|servers| Tier::new(peers, servers));
+        Members { version, primary, backup, points: OnceLock::new() }
     }
 
-    fn numbered(id: u64, servers: Vec<Server>) -> Members {
-        let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
-        let [primary, backup] = [primary, backup].map(|servers| Arc::new(Tier::new(servers)));
-        Members { id, primary, backup, points: OnceLock::new() }
-    }
-
-    /// New members, after the addresses of a name have changed. A server that is in both keeps its state.
-    pub(crate) fn replaced_by(&self, servers: Vec<Server>) -> Members {
-        let members = Members::numbered(self.id, servers);
-        self.primary.hand_over(&members.primary);
-        self.backup.hand_over(&members.backup);
-        members
+    /// Whether these are the same servers, used in the same way and order.
+    pub(crate) fn are(&self, servers: &[Server]) -> bool {
+        let (backup, primary): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.settings.backup);
+        self.primary.servers.iter().eq(primary) && self.backup.servers.iter().eq(backup)
     }
 
     /// The points on the ring, if the method uses one.

@@ -188,7 +188,7 @@ pub(crate) fn ring(servers: &[Server]) -> Box<[Point]> {
         let (host, port) = host_and_port(&server.written);
         let base = Crc32::new().and(host.as_bytes()).and(&[0]).and(port.as_bytes());
         let mut hash = 0_u32;
-        for _ in 0..u64::from(server.weight) * POINTS {
+        for _ in 0..u64::from(server.settings.weight) * POINTS {
             hash = base.and(&hash.to_le_bytes()).value();
             points.push(Point { hash, server: index });
         }
@@ -212,7 +212,7 @@ fn host_and_port(written: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::{host_and_port, ring};
-    use crate::server::Server;
+    use crate::server::{PeerSettings, Server};
     use net::SocketAddress;
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
     fn a_ring_has_places_by_weight() {
         let server = |port: u16, weight| {
             let address = SocketAddress::Inet(([127, 0, 0, 1], port).into());
-            Server { weight, ..Server::new(address) }
+            Server::new(address).with(PeerSettings { weight, ..PeerSettings::DEFAULT })
         };
         let points = ring(&[server(1, 1), server(2, 3)]);
         assert!(points.is_sorted_by(|a, b| a.hash < b.hash));

@@ -3,8 +3,8 @@
 
 use crate::balance::Lease;
 use crate::call::Call;
+use crate::peer_state::Counted;
 use crate::secured::Secured;
-use crate::tier::Counted;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
 use net::SocketAddress;
@@ -54,7 +54,7 @@ impl Parked {
             requests: 0,
             opened_ms: now.uptime_ms,
             counted: lease.count_connection(),
-            address: lease.server().address.clone(),
+            address: lease.server().peer.address.clone(),
             tag: call.tag,
             expires: now.instant,
         })
@@ -80,13 +80,13 @@ struct Pool {
 
 /// An idle connection to a server that can serve a request: over TLS with the same settings and name if it needs that.
 pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Box<Parked>> {
-    let (group, address) = (lease.group(), &lease.server().address);
+    let (group, address) = (lease.group(), &lease.server().peer.address);
     let fits = |parked: &Parked| {
         let is_shared = !group.keepalive.local || parked.tag == call.tag;
         parked.address == *address && is_shared && parked.can_serve(call)
     };
     POOL.with_borrow_mut(|pool| {
-        let queue = pool.groups.get_mut(&group.members.id)?;
+        let queue = pool.groups.get_mut(&group.live.peers.id)?;
         loop {
             // The last one fits most often.
             let mut parked = match queue.back().is_some_and(|last| fits(last)) {
@@ -113,7 +113,7 @@ pub(crate) fn put(lease: &Lease, tag: usize, mut parked: Box<Parked>) {
         if watched == Some(false) {
             return false;
         }
-        let queue = pool.groups.entry(group.members.id).or_default();
+        let queue = pool.groups.entry(group.live.peers.id).or_default();
         while queue.len() >= group.keepalive.connections {
             if let Some(mut oldest) = queue.pop_front() {
                 oldest.transport.say_goodbye();

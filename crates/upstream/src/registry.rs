@@ -2,7 +2,8 @@
 //! variable names.
 
 use crate::group::{Group, Keepalive};
-use crate::members::Members;
+use crate::live::Live;
+use crate::peers::Peers;
 use crate::server::Server;
 use contract::{Identity, Origin};
 use std::collections::BTreeMap;
@@ -32,17 +33,22 @@ impl Registry {
     /// The group of an address that a configuration names without an `upstream` block, where `key` is host and port. All
     /// that name the same servers have the same group, so that what is known of the servers holds for all.
     pub fn implicit(&self, (key, name): (&str, &str), servers: Vec<Server>, origin: &Origin) -> Arc<Group> {
-        let group = Group::implicit(name, servers, origin);
+        // The configuration before may have found other addresses of the same name: each server keeps its state.
+        let identity = Identity::default().bytes("implicit").bytes(name);
+        let Ok(peers) = origin.share::<_, Infallible>(identity, || Ok(Peers::default()));
         let mut groups = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if groups.len().is_power_of_two() {
             groups.retain(|_, named| named.iter().any(|group| group.strong_count() > 0));
         }
         let named = groups.entry(key.to_ascii_lowercase().into()).or_default();
-        let same = |other: &Arc<Group>| Arc::ptr_eq(&other.members, &group.members) && *other.name == *name;
+        let same = |other: &Arc<Group>| {
+            let has_same_peers = Arc::ptr_eq(&other.live.peers, &peers) && *other.name == *name;
+            has_same_peers && other.live.members().are(&servers)
+        };
         if let Some(same) = named.iter().filter_map(Weak::upgrade).find(same) {
             return same;
         }
-        let group = Arc::new(group);
+        let group = Arc::new(Group::of(name, Live::fixed(servers, peers), Keepalive::NONE));
         named.retain(|group| group.strong_count() > 0);
         named.push(Arc::downgrade(&group));
         group
@@ -58,16 +64,6 @@ impl Registry {
     pub fn all(&self) -> Vec<Arc<Group>> {
         let groups = self.0.read().unwrap_or_else(PoisonError::into_inner);
         groups.values().filter_map(|named| named.iter().rev().find_map(Weak::upgrade)).collect()
-    }
-}
-
-impl Group {
-    /// A group that no `upstream` block describes. It shares its members with those that have the same name and servers.
-    fn implicit(name: &str, servers: Vec<Server>, origin: &Origin) -> Group {
-        let identity = Identity::default().bytes("implicit").bytes(name);
-        let identity = servers.iter().fold(identity, |identity, server| server.identify(identity));
-        let Ok(members) = origin.share::<_, Infallible>(identity, || Ok(Members::new(servers)));
-        Group::of(name, members, Keepalive::NONE)
     }
 }
 

@@ -43,7 +43,8 @@ enum State {
 impl Renewal {
     /// The renewal of a group's members; none if no member changes.
     pub fn new(group: &Group, resolving: &Resolving, log: &ErrorLog) -> Option<Renewal> {
-        let live = Arc::clone(group.live.as_ref()?);
+        let live = Arc::clone(&group.live);
+        live.hosts().next()?;
         Some(Renewal { live, resolving: resolving.clone(), log: log.clone() })
     }
 

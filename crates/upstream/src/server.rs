@@ -1,22 +1,36 @@
 //! One of the servers that do the same.
 
-use contract::Identity;
 use http::hex;
 use md5::{Digest, Md5};
 use net::SocketAddress;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One server.
-#[derive(Clone, Debug)]
+/// One server, as a configuration or a look-up describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Its address as logs show it.
     pub name: Arc<str>,
     /// Its address as the configuration writes it.
     pub written: Box<str>,
+    /// Which server it is. Its state belongs to this, and stays while a group has it.
+    pub peer: Peer,
+    /// How it is used. Another configuration may use the same peer in another way.
+    pub settings: PeerSettings,
+}
+
+/// Which server of a group it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
     /// Its address.
     pub address: SocketAddress,
+    /// What sessions know it by, unless that follows from its address (`route`).
+    pub route: Option<Box<[u8]>>,
+}
+
+/// How a server is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
     /// Its share of the requests (`weight`).
     pub weight: u32,
     /// How many requests it may have at once; 0 is any number (`max_conns`).
@@ -29,8 +43,18 @@ pub struct Server {
     pub backup: bool,
     /// Which requests it gets.
     pub admission: Admission,
-    /// What sessions know it by, unless that follows from its address (`route`).
-    pub route: Option<Box<[u8]>>,
+}
+
+impl PeerSettings {
+    /// nginx's defaults.
+    pub const DEFAULT: PeerSettings = PeerSettings {
+        weight: 1,
+        max_conns: 0,
+        max_fails: 1,
+        fail_timeout: Duration::from_secs(10),
+        backup: false,
+        admission: Admission::Open,
+    };
 }
 
 /// Which requests a server gets.
@@ -51,58 +75,22 @@ impl Server {
         Server {
             name: address.to_string().into(),
             written: address.to_string().into(),
-            address,
-            weight: 1,
-            max_conns: 0,
-            max_fails: 1,
-            fail_timeout: Duration::from_secs(10),
-            backup: false,
-            admission: Admission::Open,
-            route: None,
+            peer: Peer { address, route: None },
+            settings: PeerSettings::DEFAULT,
         }
     }
 
-    /// Whether another server is the same one: what is known of one holds for the other.
-    pub(crate) fn is_same(&self, other: &Server) -> bool {
-        self.identify(Identity::default()) == other.identify(Identity::default())
+    /// The same server, used in another way.
+    #[must_use]
+    pub fn with(self, settings: PeerSettings) -> Server {
+        Server { settings, ..self }
     }
 
     /// What sessions know it by.
     pub(crate) fn route(&self) -> Box<[u8]> {
-        match &self.route {
+        match &self.peer.route {
             Some(route) => route.clone(),
             None => hex::text(&Md5::digest(self.name.as_bytes())).into_bytes().into(),
         }
-    }
-
-    /// Adds every setting of this server.
-    pub(crate) fn identify(&self, identity: Identity) -> Identity {
-        let Server {
-            name,
-            written,
-            address,
-            weight,
-            max_conns,
-            max_fails,
-            fail_timeout,
-            backup,
-            admission,
-            route,
-        } = self;
-        let identity = identity.bytes(&**name).bytes(&**written);
-        let identity = match address {
-            SocketAddress::Inet(address) => identity.number(0_u8).bytes(address.to_string()),
-            SocketAddress::Unix(path) => identity.number(1_u8).bytes(path.as_os_str().as_bytes()),
-            SocketAddress::Abstract(name) => identity.number(2_u8).bytes(name),
-        };
-        identity
-            .number(*weight)
-            .number(*max_conns)
-            .number(*max_fails)
-            .number(fail_timeout.as_nanos())
-            .number(*backup)
-            .number(*admission as u8)
-            .number(route.is_some())
-            .bytes(route.as_deref().unwrap_or_default())
     }
 }

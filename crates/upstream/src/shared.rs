@@ -10,8 +10,8 @@ use crate::dialogue::Carrier;
 use crate::failure::{CONNECTING, Failure, HANDSHAKING, READING_HEAD, SENDING};
 use crate::group::Keepalive;
 use crate::patience::{Patience, Wait};
+use crate::peer_state::Counted;
 use crate::secured::Secured;
-use crate::tier::Counted;
 use crate::upload::PIECE;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
@@ -147,8 +147,8 @@ pub(crate) fn start(transport: Transport, carrier: Rc<dyn Carrier>, lease: &Leas
     let allowed_before = look(lease, call, |shared| shared.carrier.allowed());
     let group = lease.group();
     let key = Key {
-        group: group.members.id,
-        address: lease.server().address.clone(),
+        group: group.live.peers.id,
+        address: lease.server().peer.address.clone(),
         protocol: call.protocol,
         secured: call.secured.clone(),
         local: call.local,
@@ -192,7 +192,7 @@ pub(crate) fn start(transport: Transport, carrier: Rc<dyn Carrier>, lease: &Leas
 
 /// Looks at the connections to a server that can serve a request, up to the first that gives something.
 fn look<T>(lease: &Lease, call: &Call, mut look: impl FnMut(&Rc<Shared>) -> Option<T>) -> Option<T> {
-    let (group, address) = (lease.group(), &lease.server().address);
+    let (group, address) = (lease.group(), &lease.server().peer.address);
     let fits = |shared: &Rc<Shared>| {
         let key = &shared.key;
         let is_for_all = !group.keepalive.local || key.tag == call.tag;
@@ -201,7 +201,7 @@ fn look<T>(lease: &Lease, call: &Call, mut look: impl FnMut(&Rc<Shared>) -> Opti
         is_for_all && is_alike && key.address == *address
     };
     TABLE.with_borrow(|table| {
-        let all = table.get(&group.members.id)?.iter().filter_map(Weak::upgrade);
+        let all = table.get(&group.live.peers.id)?.iter().filter_map(Weak::upgrade);
         all.filter(fits).find_map(|shared| look(&shared))
     })
 }

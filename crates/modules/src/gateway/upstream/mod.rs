@@ -79,6 +79,9 @@
 //! location that opened a connection uses it. `keepalive` sets another number, and all locations share the connections
 //! unless it says `local`. A connection with HTTP/2 carries up to 100 requests at a time.
 //!
+//! A server is identified by its group, its address and its `route`. A reload keeps its connections, its failures and its
+//! counters, also if its weight or another parameter changes, or if the group gets or loses other servers.
+//!
 //! `$upstream_addr`, `$upstream_status` and `$upstream_…_time` have one value for each server that was tried. Commas
 //! separate the values, and colons those before and after an internal redirect.
 //!

@@ -1,6 +1,6 @@
 //! The servers of a group.
 
-use ::upstream::{Admission, ChangingServer, Configured, Server, resolve};
+use ::upstream::{Admission, ChangingServer, Configured, Peer, Server, resolve};
 use conf::catalogue::judge_parameter;
 use conf::value::{Host, endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
@@ -67,7 +67,10 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Configured, Diagnosti
         let message = if error.starts_with("host not found") { error } else { message };
         Diagnostic::emerg(message).at(args.node.span)
     })?;
-    let at = |address: SocketAddress| Server { name: address.to_string().into(), address, ..server.clone() };
+    let at = |address: SocketAddress| {
+        let peer = Peer { address, ..server.peer.clone() };
+        Server { name: peer.address.to_string().into(), peer, ..server.clone() }
+    };
     Ok(Configured::Known(found.into_iter().map(at).collect()))
 }
 
@@ -95,18 +98,18 @@ fn parse_parameter(
     };
     let invalid = || args.invalid(word);
     let count = || number(&value).ok().and_then(|count| u32::try_from(count).ok()).ok_or_else(invalid);
-    let Reading { server, is_built, resolve, service } = reading;
+    let Reading { server: Server { peer, settings, .. }, is_built, resolve, service } = reading;
     match name {
-        b"weight" => server.weight = Some(count()?).filter(|&weight| weight > 0).ok_or_else(invalid)?,
-        b"max_conns" => server.max_conns = count()?,
-        b"max_fails" => server.max_fails = count()?,
+        b"weight" => settings.weight = Some(count()?).filter(|&weight| weight > 0).ok_or_else(invalid)?,
+        b"max_conns" => settings.max_conns = count()?,
+        b"max_fails" => settings.max_fails = count()?,
         b"fail_timeout" => {
-            server.fail_timeout = Duration::from_secs(time_s(&value).map_err(|_| invalid())?);
+            settings.fail_timeout = Duration::from_secs(time_s(&value).map_err(|_| invalid())?);
         }
-        b"backup" if word.is("backup") => server.backup = true,
-        b"down" if word.is("down") => server.admission = Admission::Down,
-        b"drain" if word.is("drain") => server.admission = Admission::Draining,
-        b"route" if word.text.contains(&b'=') => server.route = Some(route(args, word, value.text)?),
+        b"backup" if word.is("backup") => settings.backup = true,
+        b"down" if word.is("down") => settings.admission = Admission::Down,
+        b"drain" if word.is("drain") => settings.admission = Admission::Draining,
+        b"route" if word.text.contains(&b'=') => peer.route = Some(route(args, word, value.text)?),
         b"resolve" if word.is("resolve") => *resolve = true,
         b"service" if word.is("service=") => {
             return Err(Diagnostic::emerg("service is empty").at(args.node.span).under(word.span));

@@ -118,12 +118,12 @@ mod tests {
     use super::super::exposition::text;
     use net::SocketAddress;
     use std::sync::Arc;
-    use upstream::{Admission, Choice, Group, Keepalive, Key, Registry, Server};
+    use upstream::{Admission, Choice, Group, Keepalive, Key, PeerSettings, Registry, Server};
 
     #[test]
     fn a_server_that_a_group_has_twice_is_one() {
         let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
-        let down = Server { admission: Admission::Down, ..server(1) };
+        let down = server(1).with(PeerSettings { admission: Admission::Down, ..PeerSettings::DEFAULT });
         let group = Arc::new(Group::new("app", vec![down, server(1), server(2)], Keepalive::NONE));
         let registry = Registry::of(&contract::inputs::origin());
         registry.add(&group);
