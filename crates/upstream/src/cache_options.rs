@@ -24,15 +24,21 @@ pub struct CacheOptions {
     pub min_uses: Directive<u64>,
     pub bypass: Directive<Vec<Template>>,
     pub no_cache: Directive<Vec<Template>>,
-    pub lock: Directive<bool>,
-    pub lock_timeout: Directive<Duration>,
-    pub lock_age: Directive<Duration>,
+    pub lock: LockOptions,
     pub use_stale: Directive<Failures>,
     pub background_update: Directive<bool>,
     pub revalidate: Directive<bool>,
     pub max_range_offset: Directive<u64>,
     pub purge: Directive<Purge>,
     pub rules: Directive<Rules>,
+}
+
+/// The directives by which one request asks for a response and others wait for it.
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct LockOptions {
+    pub lock: Directive<bool>,
+    pub timeout: Directive<Duration>,
+    pub age: Directive<Duration>,
 }
 
 /// Where responses are kept (`proxy_cache_path`).
@@ -130,9 +136,11 @@ impl CacheOptions {
             min_uses: of(Directive::number(names.of("cache_min_uses")), MIN_USES).default("1"),
             bypass: templates(names.of("cache_bypass"), BYPASS),
             no_cache: templates(names.of("no_cache"), NO_CACHE),
-            lock: flag(names.of("cache_lock"), "off", LOCK),
-            lock_timeout: time(names.of("cache_lock_timeout"), "5s", LOCK_TIMEOUT),
-            lock_age: time(names.of("cache_lock_age"), "5s", LOCK_AGE),
+            lock: LockOptions {
+                lock: flag(names.of("cache_lock"), "off", LOCK),
+                timeout: time(names.of("cache_lock_timeout"), "5s", LOCK_TIMEOUT),
+                age: time(names.of("cache_lock_age"), "5s", LOCK_AGE),
+            },
             use_stale: of(Directive::new(names.of("cache_use_stale"), parse_stale), USE_STALE)
                 .args(Arity::AtLeast(1))
                 .rule(Rule::List)

@@ -19,6 +19,28 @@ pub struct Store {
     pub zone: Arc<Zone>,
 }
 
+/// Whether one request asks for a response and others wait for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    /// Whether they do (`cache_lock`).
+    pub is_on: bool,
+    /// How long a request waits (`cache_lock_timeout`).
+    pub timeout: Duration,
+    /// How long it may take until another request asks (`cache_lock_age`).
+    pub age: Duration,
+}
+
+/// What becomes of responses that are no longer fresh.
+#[derive(Clone, Copy, Debug)]
+pub struct Stale {
+    /// In which cases they are sent (`cache_use_stale`).
+    pub used_after: Failures,
+    /// Whether they are sent while they are updated (`cache_background_update`).
+    pub background_update: bool,
+    /// Whether the server is asked if they are valid (`cache_revalidate`).
+    pub revalidate: bool,
+}
+
 /// What the options about keeping responses come to in one scope.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "most fields are the option of that name")]
@@ -33,12 +55,8 @@ pub struct CacheSettings {
     pub bypass: Box<[Template]>,
     pub no_cache: Box<[Template]>,
     pub purge: Box<[Purge]>,
-    pub lock: bool,
-    pub lock_timeout: Duration,
-    pub lock_age: Duration,
-    pub use_stale: Failures,
-    pub background_update: bool,
-    pub revalidate: bool,
+    pub lock: Lock,
+    pub stale: Stale,
     pub rules: Rules,
     /// The fields of a response that do not count.
     pub ignoring: Ignoring,
@@ -77,12 +95,8 @@ impl CacheSettings {
             bypass: concat(view, &options.bypass).into(),
             no_cache: concat(view, &options.no_cache).into(),
             purge: view.all(&options.purge).into_iter().map(|written| written.value.clone()).collect(),
-            lock: false,
-            lock_timeout: Duration::from_secs(5),
-            lock_age: Duration::from_secs(5),
-            use_stale: Failures::NONE,
-            background_update: false,
-            revalidate: false,
+            lock: Lock { is_on: false, timeout: Duration::from_secs(5), age: Duration::from_secs(5) },
+            stale: Stale { used_after: Failures::NONE, background_update: false, revalidate: false },
             rules: Rules::Nginx,
             ignoring: Ignoring::default(),
             max_range_offset: view.get(&options.max_range_offset).copied(),
@@ -96,16 +110,17 @@ impl CacheSettings {
         if let Some(&uses) = view.get(&options.min_uses) {
             self.min_uses = u32::try_from(uses).unwrap_or(u32::MAX);
         }
-        view.assign(&options.lock, &mut self.lock);
-        view.assign(&options.lock_timeout, &mut self.lock_timeout);
-        view.assign(&options.lock_age, &mut self.lock_age);
-        view.assign(&options.background_update, &mut self.background_update);
+        view.assign(&options.lock.lock, &mut self.lock.is_on);
+        view.assign(&options.lock.timeout, &mut self.lock.timeout);
+        view.assign(&options.lock.age, &mut self.lock.age);
+        view.assign(&options.background_update, &mut self.stale.background_update);
         view.assign(&options.rules, &mut self.rules);
         // To ask again is what RFC 9111 has instead of getting a response anew.
-        self.revalidate = self.rules == Rules::Rfc9111;
-        view.assign(&options.revalidate, &mut self.revalidate);
+        self.stale.revalidate = self.rules == Rules::Rfc9111;
+        view.assign(&options.revalidate, &mut self.stale.revalidate);
         let stale = view.all(&options.use_stale).iter().fold(0, |all, written| all | written.value.0);
-        self.use_stale = if Failures(stale).has(Failures::OFF) { Failures::NONE } else { Failures(stale) };
+        self.stale.used_after =
+            if Failures(stale).has(Failures::OFF) { Failures::NONE } else { Failures(stale) };
     }
 
     /// The zone that a request uses, if it uses one.

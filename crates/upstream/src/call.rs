@@ -49,7 +49,7 @@ pub struct Call {
 }
 
 fn local(exchange: &Exchange, settings: &Settings) -> Option<SocketAddr> {
-    settings.bind.as_ref().and_then(|bind| bind.address(exchange))
+    settings.connecting.bind.as_ref().and_then(|bind| bind.address(exchange))
 }
 
 /// A text of a request that grew past this is not kept for others, in bytes.
@@ -115,8 +115,11 @@ impl Call {
     /// Logs a failure of a server.
     pub(crate) fn log_failure(&self, exchange: &Exchange, server: &Server, failure: &Failure) {
         let is_long = failure.message.starts_with(TOO_BIG_HEADER);
-        let limit =
-            if is_long { format!(", \"{}\" limits it", self.settings.head_limit) } else { String::new() };
+        let limit = if is_long {
+            format!(", \"{}\" limits it", self.settings.buffers.head_limit)
+        } else {
+            String::new()
+        };
         let message = format!("{}{limit}", failure.message);
         exchange.request_log().write(Level::Error, &message, Some(&self.url(server)));
     }
@@ -139,8 +142,8 @@ impl Call {
         }
         let may_have_acted = sent > 0 && !self.is_idempotent;
         let kind = if may_have_acted { kind.with(Failures::NON_IDEMPOTENT) } else { kind };
-        let limit = self.settings.next_upstream_timeout;
-        self.settings.next_upstream.has(kind)
+        let limit = self.settings.next_upstream.timeout;
+        self.settings.next_upstream.failures.has(kind)
             && (limit.is_zero() || Time::now().instant.saturating_duration_since(started) < limit)
     }
 

@@ -135,7 +135,7 @@ impl<D: Dialogue> Conversation<D> {
     /// servers knows by the work that it would. The servers are chosen by the key ([`Group::key`]).
     pub fn work(mut self: Box<Self>, key: Key) -> Work {
         let Call { group, settings, .. } = &self.call;
-        self.choice.renew(group, key, settings.next_upstream_tries);
+        self.choice.renew(group, key, settings.next_upstream.tries);
         let lasts = settings.ignore_client_abort;
         self.state = match &self.call.secured {
             Some(secured) if secured.is_incomplete() => State::Certifying(None),
@@ -237,7 +237,7 @@ impl<D: Dialogue> Conversation<D> {
         match found {
             Ok((addresses, _)) => {
                 let group = Arc::new(host.group(&addresses));
-                self.choice.renew(&group, Key::default(), self.call.settings.next_upstream_tries);
+                self.choice.renew(&group, Key::default(), self.call.settings.next_upstream.tries);
                 self.call.group = group;
                 self.started = Time::now().instant;
                 self.state = State::Choosing;
@@ -282,7 +282,14 @@ impl<D: Dialogue> Conversation<D> {
         };
         self.call.attempts.begin(&lease.server().name, redirected);
         // The connection is opened to this very address: no answer of a name server comes between.
-        if self.call.settings.denied.as_ref().is_some_and(|denied| denied.has(&lease.server().peer.address)) {
+        if self
+            .call
+            .settings
+            .connecting
+            .denied
+            .as_ref()
+            .is_some_and(|denied| denied.has(&lease.server().peer.address))
+        {
             return self.deny(turn, &lease);
         }
         if let Some(sticky) = &lease.group().sticky {
@@ -339,7 +346,7 @@ impl<D: Dialogue> Conversation<D> {
     #[inline(never)]
     fn open(&self, lease: &Lease) -> Result<Transport, Failure> {
         let server = lease.server();
-        let options = ConnectOptions { local: self.call.local, ..self.call.settings.socket };
+        let options = ConnectOptions { local: self.call.local, ..self.call.settings.connecting.socket };
         let connect = || {
             let stream = Stream::connect_with(&server.peer.address, &options);
             stream.map_err(|error| Failure::io("connect", &error, CONNECTING))
@@ -357,7 +364,7 @@ impl<D: Dialogue> Conversation<D> {
         };
         let polled = match connecting.poll(turn.cx, &self.call.preface) {
             Poll::Pending => {
-                let limit = self.call.settings.connect_timeout;
+                let limit = self.call.settings.timeouts.connect;
                 self.patience.poll(turn.cx, Wait::Connect, limit).map(|timer| Err(connecting.why_late(timer)))
             }
             ready => ready,
@@ -384,7 +391,7 @@ impl<D: Dialogue> Conversation<D> {
         };
         let polled = match joining.member.poll_place(turn.cx, &joining.lease) {
             Poll::Pending => {
-                let limit = self.call.settings.connect_timeout;
+                let limit = self.call.settings.timeouts.connect;
                 let late = self.patience.poll(turn.cx, Wait::Connect, limit);
                 late.map(|timer| Err(joining.member.why_late(timer)))
             }
@@ -466,8 +473,8 @@ impl<D: Dialogue> Conversation<D> {
                             patience.moved();
                             return Poll::Pending;
                         }
-                        Sent::AwaitsServer => (Wait::Send, call.settings.send_timeout),
-                        Sent::All => (Wait::Read, call.settings.read_timeout),
+                        Sent::AwaitsServer => (Wait::Send, call.settings.timeouts.send),
+                        Sent::All => (Wait::Read, call.settings.timeouts.read),
                     };
                     return patience.poll(turn.cx, wait, limit).map(|_| Ok(Err(line.why_silent(wait))));
                 }

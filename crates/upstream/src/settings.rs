@@ -23,26 +23,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each field is the option of that name")]
 pub struct Settings {
-    pub connect_timeout: Duration,
-    pub send_timeout: Duration,
-    pub read_timeout: Duration,
-    pub buffering: bool,
-    pub request_buffering: bool,
-    pub buffer_size: usize,
-    /// The directive that limits heads of responses.
-    pub head_limit: &'static str,
-    /// The bytes of all buffers.
-    pub buffers: usize,
-    pub max_temp_file_size: u64,
-    pub temp_path: Arc<Path>,
-    pub next_upstream: Failures,
-    pub next_upstream_tries: usize,
-    pub next_upstream_timeout: Duration,
-    pub bind: Option<Bind>,
-    /// The addresses that no connection is opened to (`upstream_deny`).
-    pub denied: Option<Arc<Denied>>,
-    /// How connections are opened, but for their local address.
-    pub socket: ConnectOptions,
+    pub timeouts: Timeouts,
+    pub buffers: Buffers,
+    pub next_upstream: NextUpstream,
+    pub connecting: Connecting,
     pub ignore_client_abort: bool,
     pub pass_request_headers: bool,
     pub pass_request_body: bool,
@@ -56,6 +40,58 @@ pub struct Settings {
     pub cache: Option<Arc<CacheSettings>>,
     /// Fields of responses that are not passed on, in lower case.
     pub hidden: FieldNames,
+}
+
+/// How long a server is waited for, at each step.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// `connect_timeout`
+    pub connect: Duration,
+    /// `send_timeout`
+    pub send: Duration,
+    /// `read_timeout`
+    pub read: Duration,
+}
+
+/// How much is kept of requests and responses on their way.
+#[derive(Clone, Debug)]
+pub struct Buffers {
+    /// Whether a server need not wait for the client (`buffering`).
+    pub of_response: bool,
+    /// Whether the request's body is read whole before a server is asked (`request_buffering`).
+    pub of_request: bool,
+    /// The bytes of a response's head (`buffer_size`).
+    pub head: usize,
+    /// The directive that limits heads of responses.
+    pub head_limit: &'static str,
+    /// The bytes of all buffers (`buffers`).
+    pub in_memory: usize,
+    /// The bytes of a file (`max_temp_file_size`).
+    pub in_file: u64,
+    /// The directory of the files (`temp_path`).
+    pub directory: Arc<Path>,
+}
+
+/// When another server is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct NextUpstream {
+    /// After which failures (`next_upstream`).
+    pub failures: Failures,
+    /// How many servers in all; 0 is no limit (`next_upstream_tries`).
+    pub tries: usize,
+    /// For how long; zero is no limit (`next_upstream_timeout`).
+    pub timeout: Duration,
+}
+
+/// How connections to servers are opened.
+#[derive(Clone, Debug)]
+pub struct Connecting {
+    /// From which address (`bind`).
+    pub bind: Option<Bind>,
+    /// The addresses that no connection is opened to (`upstream_deny`).
+    pub denied: Option<Arc<Denied>>,
+    /// With which options, but for the local address.
+    pub socket: ConnectOptions,
 }
 
 /// Fields that no server's response hands to the client unless `pass_header` says so.
@@ -93,29 +129,40 @@ impl Settings {
         let mut buffer_size = 4096;
         view.assign_size(&options.buffer_size, &mut buffer_size);
         let sizes = Sizes { buffer_size, buffers: 0, max_temp_file_size: 0 };
-        let settings = Settings::with(view, options, sizes);
-        Settings { buffering: false, request_buffering: false, ..settings }
+        let mut settings = Settings::with(view, options, sizes);
+        (settings.buffers.of_response, settings.buffers.of_request) = (false, false);
+        settings
     }
 
     fn with(view: &View<'_>, options: &Options, sizes: Sizes) -> Settings {
+        let head_limit = (&options.buffer_size as &dyn contract::AnyDirective).info().name;
+        let mut settings = Settings::usual(head_limit, hidden(view, options));
         let Sizes { buffer_size, buffers, max_temp_file_size } = sizes;
-        let mut settings = Settings {
-            connect_timeout: MINUTE,
-            send_timeout: MINUTE,
-            read_timeout: MINUTE,
-            buffering: true,
-            request_buffering: true,
-            buffer_size,
-            head_limit: (&options.buffer_size as &dyn contract::AnyDirective).info().name,
-            buffers,
-            max_temp_file_size,
-            temp_path: net::temporary::directory().into(),
-            next_upstream: Failures::ERROR.with(Failures::TIMEOUT),
-            next_upstream_tries: 0,
-            next_upstream_timeout: Duration::ZERO,
-            bind: None,
-            denied: None,
-            socket: ConnectOptions::default(),
+        let sized = &mut settings.buffers;
+        (sized.head, sized.in_memory, sized.in_file) = (buffer_size, buffers, max_temp_file_size);
+        settings.assign(view, options);
+        settings
+    }
+
+    /// nginx's defaults. The directive of this name limits heads; these fields are hidden from the client.
+    pub(crate) fn usual(head_limit: &'static str, hidden: FieldNames) -> Settings {
+        Settings {
+            timeouts: Timeouts { connect: MINUTE, send: MINUTE, read: MINUTE },
+            buffers: Buffers {
+                of_response: true,
+                of_request: true,
+                head: 4096,
+                head_limit,
+                in_memory: 8 * 4096,
+                in_file: 1 << 30,
+                directory: net::temporary::directory().into(),
+            },
+            next_upstream: NextUpstream {
+                failures: Failures::ERROR.with(Failures::TIMEOUT),
+                tries: 0,
+                timeout: Duration::ZERO,
+            },
+            connecting: Connecting { bind: None, denied: None, socket: ConnectOptions::default() },
             ignore_client_abort: false,
             pass_request_headers: true,
             pass_request_body: true,
@@ -125,10 +172,8 @@ impl Settings {
             force_ranges: false,
             store: None,
             cache: None,
-            hidden: hidden(view, options),
-        };
-        settings.assign(view, options);
-        settings
+            hidden,
+        }
     }
 
     /// Whether responses are kept by the rules of RFC 9111.
@@ -146,18 +191,18 @@ impl Settings {
     }
 
     fn assign(&mut self, view: &View<'_>, options: &Options) {
-        view.assign(&options.connect_timeout, &mut self.connect_timeout);
-        view.assign(&options.send_timeout, &mut self.send_timeout);
-        view.assign(&options.read_timeout, &mut self.read_timeout);
-        view.assign(&options.buffering, &mut self.buffering);
-        view.assign(&options.request_buffering, &mut self.request_buffering);
-        view.assign(&options.temp_path, &mut self.temp_path);
-        view.assign_size(&options.next_upstream_tries, &mut self.next_upstream_tries);
-        view.assign(&options.next_upstream_timeout, &mut self.next_upstream_timeout);
-        view.assign(&options.bind, &mut self.bind);
-        view.assign(&options.socket_keepalive, &mut self.socket.keepalive);
-        self.socket.receive_buffer = buffer(view, &options.socket_rcvbuf);
-        self.socket.send_buffer = buffer(view, &options.socket_sndbuf);
+        view.assign(&options.connect_timeout, &mut self.timeouts.connect);
+        view.assign(&options.send_timeout, &mut self.timeouts.send);
+        view.assign(&options.read_timeout, &mut self.timeouts.read);
+        view.assign(&options.buffering, &mut self.buffers.of_response);
+        view.assign(&options.request_buffering, &mut self.buffers.of_request);
+        view.assign(&options.temp_path, &mut self.buffers.directory);
+        view.assign_size(&options.next_upstream_tries, &mut self.next_upstream.tries);
+        view.assign(&options.next_upstream_timeout, &mut self.next_upstream.timeout);
+        view.assign(&options.bind, &mut self.connecting.bind);
+        view.assign(&options.socket_keepalive, &mut self.connecting.socket.keepalive);
+        self.connecting.socket.receive_buffer = buffer(view, &options.socket_rcvbuf);
+        self.connecting.socket.send_buffer = buffer(view, &options.socket_sndbuf);
         view.assign(&options.ignore_client_abort, &mut self.ignore_client_abort);
         view.assign(&options.pass_request_headers, &mut self.pass_request_headers);
         view.assign(&options.pass_request_body, &mut self.pass_request_body);
@@ -166,7 +211,7 @@ impl Settings {
         self.limit_rate =
             view.get(&options.limit_rate).filter(|rate| !matches!(rate, Amount::Fixed(0))).cloned();
         let failures = view.all(&options.next_upstream);
-        self.next_upstream = Failures::chosen(&failures).unwrap_or(self.next_upstream);
+        self.next_upstream.failures = Failures::chosen(&failures).unwrap_or(self.next_upstream.failures);
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
     }
@@ -298,7 +343,7 @@ pub struct FieldNames {
 }
 
 impl FieldNames {
-    fn new(names: HashSet<Box<[u8]>>) -> FieldNames {
+    pub(crate) fn new(names: HashSet<Box<[u8]>>) -> FieldNames {
         let mut names: Box<[_]> = names.into_iter().collect();
         names.sort();
         let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));

@@ -50,6 +50,18 @@ pub(crate) struct Shared {
     stage: Cell<Stage>,
     /// Why the connection cannot be used any more.
     end: RefCell<Option<End>>,
+    sending: Sending,
+    usage: Usage,
+    /// The tasks of the requests that wait for the connection.
+    waiting: RefCell<Vec<(u64, Waker)>>,
+    driver: RefCell<Option<Waker>>,
+    /// The connection is counted while it is open.
+    counted: RefCell<Option<Counted>>,
+}
+
+/// What a connection sends, of all requests together.
+#[derive(Default)]
+struct Sending {
     /// What is written next.
     output: RefCell<Buffer>,
     /// The memory of that.
@@ -58,25 +70,38 @@ pub(crate) struct Shared {
     appended: Cell<u64>,
     written: Cell<u64>,
     left: Cell<u64>,
-    /// How often something came.
-    reads: Cell<u64>,
     /// Whether a request waits until there is less to send.
     wants_room: Cell<bool>,
+}
+
+/// How requests use a connection.
+struct Usage {
     /// How many requests use the connection, or wait for it.
     users: Cell<usize>,
     /// How many requests there were.
     requests: Cell<u64>,
+    /// How often something came.
+    reads: Cell<u64>,
     /// Whether a request found the connection idle, and nothing came since then.
     is_untried: Cell<bool>,
     /// Whether others are kept in its place, or the server does not answer.
     is_unwanted: Cell<bool>,
     opened_ms: u64,
     idle_since_ms: Cell<u64>,
-    /// The tasks of the requests that wait for the connection.
-    waiting: RefCell<Vec<(u64, Waker)>>,
-    driver: RefCell<Option<Waker>>,
-    /// The connection is counted while it is open.
-    counted: RefCell<Option<Counted>>,
+}
+
+impl Usage {
+    fn new(now_ms: u64) -> Usage {
+        Usage {
+            users: Cell::default(),
+            requests: Cell::default(),
+            reads: Cell::default(),
+            is_untried: Cell::default(),
+            is_unwanted: Cell::default(),
+            opened_ms: now_ms,
+            idle_since_ms: Cell::new(now_ms),
+        }
+    }
 }
 
 /// Which requests can use a connection.
@@ -154,7 +179,6 @@ pub(crate) fn start(transport: Transport, carrier: Rc<dyn Carrier>, lease: &Leas
         local: call.local,
         tag: call.tag,
     };
-    let now_ms = Time::now().uptime_ms;
     let shared = Rc::new(Shared {
         carrier,
         key,
@@ -162,19 +186,8 @@ pub(crate) fn start(transport: Transport, carrier: Rc<dyn Carrier>, lease: &Leas
         allowed_before,
         stage: Cell::new(Stage::Connecting),
         end: RefCell::default(),
-        output: RefCell::default(),
-        held: RefCell::default(),
-        appended: Cell::new(0),
-        written: Cell::new(0),
-        left: Cell::new(0),
-        reads: Cell::new(0),
-        wants_room: Cell::new(false),
-        users: Cell::new(0),
-        requests: Cell::new(0),
-        is_untried: Cell::new(false),
-        is_unwanted: Cell::new(false),
-        opened_ms: now_ms,
-        idle_since_ms: Cell::new(now_ms),
+        sending: Sending::default(),
+        usage: Usage::new(Time::now().uptime_ms),
         waiting: RefCell::default(),
         driver: RefCell::default(),
         counted: RefCell::default(),
@@ -213,27 +226,27 @@ impl Shared {
         let has_place = allowed.is_none_or(|allowed| self.carrier.requests() < allowed);
         let most = if self.keepalive.connections == 0 { 1 } else { REQUESTS_MAX };
         let room = allowed.or(self.allowed_before).unwrap_or(REQUESTS_MAX).min(most);
-        has_place && self.users.get() < room && !self.is_spent()
+        has_place && self.usage.users.get() < room && !self.is_spent()
     }
 
     /// Whether the connection takes no further requests.
     fn is_spent(&self) -> bool {
         let Keepalive { connections, requests, time, .. } = self.keepalive;
-        let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.opened_ms));
+        let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.usage.opened_ms));
         self.stage.get() == Stage::Ended
-            || self.is_unwanted.get()
+            || self.usage.is_unwanted.get()
             || self.carrier.is_leaving()
-            || self.requests.get() >= requests
-            || (connections == 0 && self.requests.get() > 0)
+            || self.usage.requests.get() >= requests
+            || (connections == 0 && self.usage.requests.get() > 0)
             || age > time
     }
 
     /// Appends to what is sent.
     fn append(&self, write: impl FnOnce(&dyn Carrier, &mut Vec<u8>)) {
-        let mut output = self.output.borrow_mut();
+        let mut output = self.sending.output.borrow_mut();
         let before = output.bytes().len();
         output.append(|out| write(&*self.carrier, out));
-        self.appended.set(self.appended.get() + (output.bytes().len() - before) as u64);
+        self.sending.appended.set(self.sending.appended.get() + (output.bytes().len() - before) as u64);
     }
 
     fn wake_driver(&self) {
@@ -271,16 +284,17 @@ impl Shared {
 
     /// The last request has left. Where too many connections are idle, the one that was idle for the longest time is closed.
     fn rest(&self) {
-        self.idle_since_ms.set(Time::now().uptime_ms);
+        self.usage.idle_since_ms.set(Time::now().uptime_ms);
         let all: Vec<Rc<Shared>> = TABLE.with_borrow(|table| {
             let all = table.get(&self.key.group).into_iter().flatten();
             all.filter_map(Weak::upgrade).collect()
         });
-        let is_idle = |shared: &&Rc<Shared>| shared.users.get() == 0 && !shared.is_unwanted.get();
+        let is_idle = |shared: &&Rc<Shared>| shared.usage.users.get() == 0 && !shared.usage.is_unwanted.get();
         if all.iter().filter(is_idle).count() > self.keepalive.connections
-            && let Some(oldest) = all.iter().filter(is_idle).min_by_key(|shared| shared.idle_since_ms.get())
+            && let Some(oldest) =
+                all.iter().filter(is_idle).min_by_key(|shared| shared.usage.idle_since_ms.get())
         {
-            oldest.is_unwanted.set(true);
+            oldest.usage.is_unwanted.set(true);
             oldest.wake_driver();
         }
     }
@@ -288,13 +302,13 @@ impl Shared {
 
 impl Member {
     fn new(shared: Rc<Shared>, is_opener: bool) -> Member {
-        let (users, number) = (shared.users.get(), shared.requests.get());
+        let (users, number) = (shared.usage.users.get(), shared.usage.requests.get());
         if users == 0 && number > 0 {
-            shared.is_untried.set(true);
+            shared.usage.is_untried.set(true);
         }
-        shared.users.set(users + 1);
-        shared.requests.set(number + 1);
-        let (is_kept, reads) = (shared.is_untried.get(), shared.reads.get());
+        shared.usage.users.set(users + 1);
+        shared.usage.requests.set(number + 1);
+        let (is_kept, reads) = (shared.usage.is_untried.get(), shared.usage.reads.get());
         Member { shared, number, is_opener, is_kept, start: Cell::new(0), reads }
     }
 
@@ -336,7 +350,7 @@ impl Member {
     /// The failure of a server that is too slow to give a place, unless that of the timer itself. Other requests do not wait
     /// for this connection.
     pub(crate) fn why_late(&self, timer: io::Result<()>) -> Failure {
-        self.shared.is_unwanted.set(true);
+        self.shared.usage.is_unwanted.set(true);
         let doing = if self.shared.stage.get() == Stage::Handshaking { HANDSHAKING } else { CONNECTING };
         match timer {
             Ok(()) => Failure::timed_out(doing),
@@ -346,12 +360,12 @@ impl Member {
 
     /// Lets the request append to what is sent; gives how many bytes that were. The buffer is the argument in the meantime.
     pub(crate) fn append<T>(&self, output: &mut Buffer, write: impl FnOnce(&mut Buffer) -> T) -> (T, usize) {
-        let Shared { output: shared, appended, .. } = &*self.shared;
+        let Sending { output: shared, appended, held, .. } = &self.shared.sending;
         std::mem::swap(&mut *shared.borrow_mut(), output);
         let before = output.bytes().len();
         let written = write(output);
         let count = output.bytes().len() - before;
-        self.shared.held.borrow_mut().set(output.capacity());
+        held.borrow_mut().set(output.capacity());
         std::mem::swap(&mut *shared.borrow_mut(), output);
         appended.set(appended.get() + count as u64);
         if count > 0 {
@@ -362,25 +376,25 @@ impl Member {
 
     /// Notes that the request begins with what is appended next.
     pub(crate) fn begin(&self) {
-        self.start.set(self.shared.appended.get());
+        self.start.set(self.shared.sending.appended.get());
     }
 
     /// Whether a part of the request may have left.
     pub(crate) fn has_left(&self) -> bool {
-        self.shared.left.get() > self.start.get()
+        self.shared.sending.left.get() > self.start.get()
     }
 
     /// Notes that the server did not answer this request in time. One that said nothing at all in this time gets no further
     /// requests on this connection.
     pub(crate) fn note_silence(&self) {
-        if self.shared.reads.get() == self.reads {
-            self.shared.is_unwanted.set(true);
+        if self.shared.usage.reads.get() == self.reads {
+            self.shared.usage.is_unwanted.set(true);
         }
     }
 
     /// Wakes all requests once there is less to send.
     pub(crate) fn await_room(&self) {
-        self.shared.wants_room.set(true);
+        self.shared.sending.wants_room.set(true);
     }
 
     /// What a system call would have reported to this request about the connection; `None` while it is open.
@@ -395,7 +409,7 @@ impl Member {
 
     /// Whether the server may have closed the connection before this request came.
     pub(crate) fn is_stale(&self) -> bool {
-        self.is_kept && self.shared.is_untried.get()
+        self.is_kept && self.shared.usage.is_untried.get()
     }
 
     /// Whether the connection was opened for this request.
@@ -406,7 +420,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let Shared { users, waiting, .. } = &*self.shared;
+        let Shared { usage: Usage { users, .. }, waiting, .. } = &*self.shared;
         waiting.borrow_mut().retain(|(number, _)| *number != self.number);
         users.set(users.get() - 1);
         if users.get() == 0 {
@@ -459,7 +473,7 @@ impl Driver {
         }
         for _ in 0..READS {
             self.write(cx);
-            if self.shared.output.borrow().bytes().len() >= UNREAD_AT && self.broken.is_none() {
+            if self.shared.sending.output.borrow().bytes().len() >= UNREAD_AT && self.broken.is_none() {
                 return self.poll_idle(cx);
             }
             match self.transport.poll_read_into(cx, &mut self.input, READ) {
@@ -473,8 +487,8 @@ impl Driver {
                     });
                 }
             }
-            self.shared.reads.set(self.shared.reads.get() + 1);
-            self.shared.is_untried.set(false);
+            self.shared.usage.reads.set(self.shared.usage.reads.get() + 1);
+            self.shared.usage.is_untried.set(false);
             let mut read = Ok(());
             self.shared.append(|carrier, out| read = carrier.read(&mut self.input, out));
             self.input.release();
@@ -491,7 +505,7 @@ impl Driver {
 
     /// Waits for the connection and its handshake. Requests limit the time, each for itself.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        let Shared { stage, users, .. } = &*self.shared;
+        let Shared { stage, usage: Usage { users, .. }, .. } = &*self.shared;
         if users.get() == 0 {
             return Poll::Ready(Err(Failure::timed_out(CONNECTING)));
         }
@@ -512,7 +526,8 @@ impl Driver {
 
     /// Writes as much as the server takes. What it said before its connection broke is still read.
     fn write(&mut self, cx: &mut Context<'_>) {
-        let Shared { output, written, left, appended, wants_room, carrier, .. } = &*self.shared;
+        let Shared { sending, carrier, .. } = &*self.shared;
+        let Sending { output, held, written, left, appended, wants_room } = sending;
         self.shared.append(|carrier, out| carrier.append_pending(out));
         let mut output = output.borrow_mut();
         while !output.is_empty() && self.broken.is_none() {
@@ -523,14 +538,14 @@ impl Driver {
                 }
                 Poll::Ready(Err(error)) => {
                     self.broken = Some(error);
-                    self.shared.is_unwanted.set(true);
+                    self.shared.usage.is_unwanted.set(true);
                 }
                 Poll::Pending => break,
             }
         }
         left.set(if self.transport.is_sending() { appended.get() } else { written.get() });
         output.release();
-        self.shared.held.borrow_mut().set(output.capacity());
+        held.borrow_mut().set(output.capacity());
         let has_room = output.bytes().len() < PIECE;
         drop(output);
         if has_room && wants_room.replace(false) {
@@ -540,7 +555,7 @@ impl Driver {
 
     /// Ready when no request needs the connection any more.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.shared.users.get() > 0 {
+        if self.shared.usage.users.get() > 0 {
             self.patience.clear();
             return Poll::Pending;
         }

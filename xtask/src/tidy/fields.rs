@@ -23,11 +23,7 @@ const LONGER: &[(&str, &str, &str)] = &[
     ("crates/modules/src/apache/mod_autoindex/settings.rs", "Settings", A_SETTING_A_FIELD),
     ("crates/modules/src/apache/mod_rewrite/rule.rs", "Flags", A_FLAG_A_FIELD),
     ("crates/modules/src/shared/cached/mod.rs", "Cached", TO_BE_CUT),
-    ("crates/upstream/src/cache_options.rs", "CacheOptions", A_DIRECTIVE_A_FIELD),
-    ("crates/upstream/src/cache_settings.rs", "CacheSettings", A_SETTING_A_FIELD),
     ("crates/upstream/src/options.rs", "Options", A_DIRECTIVE_A_FIELD),
-    ("crates/upstream/src/settings.rs", "Settings", A_SETTING_A_FIELD),
-    ("crates/upstream/src/shared.rs", "Shared", TO_BE_CUT),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

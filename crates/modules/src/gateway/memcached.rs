@@ -111,8 +111,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     settings.pass_request_body = false;
     // A value has its length, so that a part of it can be sent.
     settings.force_ranges = true;
-    settings.next_upstream =
-        Failures::chosen(&view.all(&MEMCACHED_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
+    settings.next_upstream.failures =
+        Failures::chosen(&view.all(&MEMCACHED_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream.failures);
     let target = pass.target(view).map_err(|error| error.at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
@@ -152,7 +152,7 @@ impl Protocol for Memcached {
         let place = self.target.place(exchange)?;
         let mut conversation = Conversation::<Value>::new(exchange, &place.group, &self.settings);
         let Conversation { call, dialogue, .. } = &mut *conversation;
-        (dialogue.limit, dialogue.gzip_flag) = (self.settings.buffer_size, self.gzip_flag);
+        (dialogue.limit, dialogue.gzip_flag) = (self.settings.buffers.head, self.gzip_flag);
         dialogue.key = key;
         (call.scheme, call.is_idempotent, call.tag) = (place.scheme.prefix, true, self.tag);
         let chosen_by = place.group.key(exchange);

@@ -128,9 +128,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let mut settings = Settings::streaming(view, &OPTIONS);
     settings.pass_request_body = false;
-    settings.denied = upstream_deny::of(view, written.value.is_chosen());
-    settings.next_upstream =
-        Failures::chosen(&view.all(&TUNNEL_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
+    settings.connecting.denied = upstream_deny::of(view, written.value.is_chosen());
+    settings.next_upstream.failures =
+        Failures::chosen(&view.all(&TUNNEL_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream.failures);
     let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     builder.content(view.place(&TUNNEL_PASS), Gateway(Tunnels { target, settings: Arc::new(settings) }));
     Ok(())

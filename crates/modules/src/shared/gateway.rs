@@ -52,7 +52,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// Whether the body may be passed on as it comes.
     fn streams(&self, exchange: &Exchange) -> bool {
         let _ = exchange;
-        !self.settings().request_buffering
+        !self.settings().buffers.of_request
     }
 
     /// Whether requests of this method are passed on.
@@ -395,7 +395,7 @@ impl<P: Protocol> Gateway<P> {
             }
             (Ok(()), Some((keeping, cached))) => {
                 let body = conversation.into_body(exchange, true);
-                Step::Respond(cached.fill(exchange, (keeping, &sent), body, settings.buffers))
+                Step::Respond(cached.fill(exchange, (keeping, &sent), body, settings.buffers.in_memory))
             }
         }
     }
@@ -600,6 +600,6 @@ fn is_buffered(settings: &Settings, fields: &Fields) -> bool {
     match said {
         Some(value) if value.eq_ignore_ascii_case(b"no") => false,
         Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
-        _ => settings.buffering,
+        _ => settings.buffers.of_response,
     }
 }

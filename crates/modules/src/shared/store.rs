@@ -42,7 +42,7 @@ impl Filing {
         let path = path(to, exchange)?;
         let seconds = fields.get("Last-Modified").and_then(http::parse_date);
         let modified = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        match Spool::new(&settings.temp_path) {
+        match Spool::new(&settings.buffers.directory) {
             Ok(spool) => Some(Filing { spool, path, access: *access, modified }),
             Err(error) => {
                 complain(exchange, &error);

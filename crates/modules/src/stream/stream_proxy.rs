@@ -201,12 +201,12 @@ fn parse_protocol(args: &Args<'_>, _: &mut Loading) -> Result<Header, Diagnostic
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let Some(written) = view.written(&PROXY_PASS) else { return Ok(()) };
     let mut settings = Settings::streaming(view, &OPTIONS);
-    settings.denied = upstream_deny::of(view, written.value.is_chosen());
-    settings.next_upstream =
+    settings.connecting.denied = upstream_deny::of(view, written.value.is_chosen());
+    settings.next_upstream.failures =
         view.get(&PROXY_NEXT_UPSTREAM).copied().unwrap_or(Failures::ERROR.with(Failures::TIMEOUT));
     // What a client sends before it ends its side is passed on.
     settings.ignore_client_abort = true;
-    settings.read_timeout = view.get(&PROXY_TIMEOUT).copied().unwrap_or(Duration::from_secs(600));
+    settings.timeouts.read = view.get(&PROXY_TIMEOUT).copied().unwrap_or(Duration::from_secs(600));
     let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     let rate = |directive| view.get(directive).cloned().unwrap_or(Amount::Fixed(0));
     let proxy = Proxy {

@@ -76,13 +76,13 @@ impl Content {
             // What is buffered goes to a file where memory is scarce.
             _ if memory::is_scarce() => 0,
             Some(Piece::File { .. }) => 0,
-            _ => settings.buffers.saturating_sub(self.in_memory),
+            _ => settings.buffers.in_memory.saturating_sub(self.in_memory),
         }
     }
 
     fn room_in_file(&self, settings: &Settings) -> u64 {
         let used = self.spool.as_ref().map_or(0, Spool::length);
-        settings.max_temp_file_size.saturating_sub(used)
+        settings.buffers.in_file.saturating_sub(used)
     }
 
     /// Keeps the overflow, as much of it as there is room for.
@@ -100,7 +100,7 @@ impl Content {
     fn spool(&mut self, part: &Bytes, settings: &Settings) -> io::Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
-            None => self.spool.insert(Spool::new(&settings.temp_path)?),
+            None => self.spool.insert(Spool::new(&settings.buffers.directory)?),
         };
         let offset = spool.append(part)?;
         match self.pieces.back_mut() {
@@ -172,7 +172,7 @@ impl<D: Dialogue> Conversation<D> {
 
     /// The connection changes its protocol.
     pub fn take_tunnel(&mut self) -> Option<Tunnel> {
-        let idle = self.call.settings.read_timeout;
+        let idle = self.call.settings.timeouts.read;
         self.line.take().and_then(|line| line.into_tunnel(idle))
     }
 
@@ -253,7 +253,7 @@ impl<D: Dialogue> Conversation<D> {
                 return Poll::Pending;
             }
             Poll::Pending => {
-                let timed_out = ready!(patience.poll(turn.cx, Wait::Read, call.settings.read_timeout));
+                let timed_out = ready!(patience.poll(turn.cx, Wait::Read, call.settings.timeouts.read));
                 line.note_silence();
                 timed_out.and(Err(io::ErrorKind::TimedOut.into()))
             }
@@ -285,7 +285,7 @@ impl<D: Dialogue> Conversation<D> {
         while self.content.end.is_none() {
             let was_in_memory = self.content.spool.is_none();
             if let Err(error) = self.content.keep(&self.call.settings) {
-                let path = self.call.settings.temp_path.display();
+                let path = self.call.settings.buffers.directory.display();
                 self.log(
                     turn.exchange,
                     Level::Crit,
@@ -294,7 +294,7 @@ impl<D: Dialogue> Conversation<D> {
                 return Err(self.give_up());
             }
             if was_in_memory && self.content.spool.is_some() {
-                let path = self.call.settings.temp_path.display();
+                let path = self.call.settings.buffers.directory.display();
                 let what = "an upstream response is buffered to a temporary file";
                 self.log(turn.exchange, Level::Warn, &format!("{what} in {path} while reading upstream"));
             }

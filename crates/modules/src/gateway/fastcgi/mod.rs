@@ -195,7 +195,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     purge::compile(view, builder, &OPTIONS)?;
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
     let mut settings = Settings::new(view, &OPTIONS)?;
-    settings.denied = upstream_deny::of(view, written.value.is_chosen());
+    settings.connecting.denied = upstream_deny::of(view, written.value.is_chosen());
     let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
@@ -234,7 +234,7 @@ impl Protocol for Application {
         let group = &place.group;
         let mut conversation = Conversation::<Records>::new(exchange, group, &self.settings);
         let Conversation { call, dialogue, .. } = &mut *conversation;
-        dialogue.prepare(&self.caught, self.keep, self.settings.buffer_size);
+        dialogue.prepare(&self.caught, self.keep, self.settings.buffers.head);
         self.write_records(exchange, &mut dialogue.request)?;
         call.upload = if self.settings.pass_request_body { upload(exchange)? } else { Upload::None };
         (call.scheme, call.is_idempotent, call.tag) =

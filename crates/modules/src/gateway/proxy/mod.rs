@@ -326,7 +326,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Settings::check(view, &OPTIONS);
     };
     let mut settings = Settings::new(view, &OPTIONS)?;
-    settings.denied = upstream_deny::of(view, route.pass.is_dynamic());
+    settings.connecting.denied = upstream_deny::of(view, route.pass.is_dynamic());
     if let Some(cache) = settings.cache.as_mut().map(Arc::make_mut) {
         cache.convert_head = view.get(&PROXY_CACHE_CONVERT_HEAD).copied().unwrap_or(true);
     }
@@ -340,7 +340,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         own_kept: settings
             .cache
             .as_ref()
-            .map(|cache| OwnFields::without_conditions(&set, cache.revalidate, to)),
+            .map(|cache| OwnFields::without_conditions(&set, cache.stale.revalidate, to)),
         own: OwnFields::new(&set, to),
         version,
         passes_te: false,

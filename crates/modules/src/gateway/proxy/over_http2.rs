@@ -39,7 +39,7 @@ pub(crate) fn compile_streaming(
     let Some(route) = Route::compile(view, builder, (pass, tls), Some(ALPN))? else { return Ok(()) };
     let set: Vec<SetField> = view.all(set_header).into_iter().map(|written| written.value.clone()).collect();
     let mut settings = Settings::streaming(view, options);
-    settings.denied = upstream_deny::of(view, route.pass.is_dynamic());
+    settings.connecting.denied = upstream_deny::of(view, route.pass.is_dynamic());
     let proxy = Proxy {
         name,
         redirects: Box::default(),

@@ -183,7 +183,7 @@ impl Proxy {
     /// Whether the body goes on as it comes. One of unknown length needs chunks, or HTTP/2.
     pub(super) fn passes_body_on(&self, exchange: &Exchange) -> bool {
         let can_say_so = !exchange.request.chunked || self.version != Version::Http10;
-        !self.settings.request_buffering && self.body.is_none() && can_say_so
+        !self.settings.buffers.of_request && self.body.is_none() && can_say_so
     }
 
     pub(super) fn ask_by<D: Asks>(&self, exchange: &mut Exchange) -> Result<Work, Status> {
@@ -195,7 +195,7 @@ impl Proxy {
         let asked = dialogue.asked();
         prepare(self, exchange, target, (call, asked))?;
         let key = target.group.key(exchange);
-        (asked.limit, asked.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
+        (asked.limit, asked.passes_trailers) = (self.settings.buffers.head, self.passes_trailers);
         asked.is_secure = target.scheme.is_secure();
         (call.scheme, call.is_idempotent, call.tag) =
             (target.scheme.prefix(), is_idempotent(exchange), self.route.tag);

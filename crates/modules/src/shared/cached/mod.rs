@@ -384,21 +384,21 @@ impl Cached {
     /// Gets the right to ask the upstream server, or waits for the request that has it.
     fn lock(&self, exchange: &Exchange) -> Next {
         let settings = &self.settings;
-        if !settings.lock || self.has_fill() || self.wish().only_if_cached {
+        if !settings.lock.is_on || self.has_fill() || self.wish().only_if_cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key(), Time::now().instant);
         if zone.is_passed(&key, now) {
             return Next::Ask;
         }
-        if let Some(fill) = zone.try_fill(&key, settings.lock_age, now) {
+        if let Some(fill) = zone.try_fill(&key, settings.lock.age, now) {
             self.details().fill.replace(Some(fill));
             return Next::Ask;
         }
         if let Some(arriving) = zone.arriving(&key) {
             return self.follow(exchange, arriving);
         }
-        let until = self.details().waits_until.get().unwrap_or(now + settings.lock_timeout);
+        let until = self.details().waits_until.get().unwrap_or(now + settings.lock.timeout);
         self.details().waits_until.set(Some(until));
         if now >= until || self.details().gave_up.get() {
             if !self.details().gave_up.replace(true) {
@@ -510,8 +510,8 @@ impl Cached {
         // A fresh response that the client finds too old is no stale one.
         let serves = usage == Use::Stale
             && !is_fresh
-            && (self.settings.use_stale.has(Failures::UPDATING) || is_promised);
-        let updates = self.settings.background_update || (is_promised && self.is_rfc9111());
+            && (self.settings.stale.used_after.has(Failures::UPDATING) || is_promised);
+        let updates = self.settings.stale.background_update || (is_promised && self.is_rfc9111());
         let fill = match self.is_update {
             true => None,
             false => self.store.zone.try_fill(&self.key(), UPDATE_AGE, now.instant),
@@ -527,7 +527,7 @@ impl Cached {
                 self.found.set(Found::Updating);
                 return Next::Serve(object);
             }
-            None if self.settings.lock && !self.is_update => {
+            None if self.settings.lock.is_on && !self.is_update => {
                 if let Some(arriving) = self.store.zone.arriving(&self.key()) {
                     return self.follow(exchange, arriving);
                 }
@@ -580,7 +580,7 @@ impl Cached {
             // To nginx's rules a status of the upstream server is no failure to reach it, and has to be named. RFC 5861
             // names four.
             let is_reached = failure.is_status() && !(self.is_rfc9111() && failure.status().0 >= 500);
-            self.settings.use_stale.has(failure)
+            self.settings.stale.used_after.has(failure)
                 || (!is_reached && freshness.serves_errors(Time::now().seconds))
         };
         let object = if is_allowed { self.take_met() } else { None };
@@ -593,7 +593,7 @@ impl Cached {
 
     /// The response that the upstream server says is still valid, if this was asked.
     pub(crate) fn still_valid(&self, status: Status) -> Option<Arc<Object>> {
-        let was_asked = self.found.get() == Found::Expired && self.settings.revalidate;
+        let was_asked = self.found.get() == Found::Expired && self.settings.stale.revalidate;
         if !was_asked || status != Status::NOT_MODIFIED {
             return None;
         }
@@ -649,7 +649,7 @@ impl Cached {
 
     /// Whether the upstream server may find a response valid again.
     pub(crate) fn revalidates(&self) -> bool {
-        self.settings.revalidate
+        self.settings.stale.revalidate
     }
 
     /// Lets another request get the response.

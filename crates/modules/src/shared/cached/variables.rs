@@ -50,7 +50,7 @@ pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let Some(cached) = Cached::of(exchange) else { return false };
     let object = cached.met();
-    let is_asked = cached.settings.revalidate && cached.found.get() == Found::Expired;
+    let is_asked = cached.settings.stale.revalidate && cached.found.get() == Found::Expired;
     let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
     let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
     let value = head.and_then(|head| head.fields.get(name));

@@ -71,7 +71,7 @@ pub(crate) fn compile<L: Language>(
     purge::compile(view, builder, options)?;
     let Some(written) = view.written(pass) else { return Settings::check(view, options) };
     let mut settings = Settings::new(view, options)?;
-    settings.denied = upstream_deny::of(view, written.value.is_chosen());
+    settings.connecting.denied = upstream_deny::of(view, written.value.is_chosen());
     let target = written.value.target(view).map_err(|error| error.at(written.span))?;
     redirect_to_slash(builder);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
@@ -101,7 +101,7 @@ impl<L: Language> Protocol for Application<L> {
 
     /// The length of the body stands in front of it, or among the parameters.
     fn streams(&self, exchange: &Exchange) -> bool {
-        !self.settings.request_buffering && !exchange.request.chunked
+        !self.settings.buffers.of_request && !exchange.request.chunked
     }
 
     fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
@@ -120,7 +120,7 @@ impl<L: Language> Protocol for Application<L> {
             exchange.log(Level::Error, &message);
             Status::INTERNAL_SERVER_ERROR
         })?;
-        dialogue.limit = self.settings.buffer_size;
+        dialogue.limit = self.settings.buffers.head;
         dialogue.asks_upgrade = !exchange.subrequest && exchange.request.head.fields.get("Upgrade").is_some();
         (call.scheme, call.is_idempotent, call.tag) =
             (place.scheme.prefix, is_idempotent(exchange), self.tag);
