@@ -49,6 +49,8 @@ mod store_options;
 mod tier;
 mod timing;
 mod tls_options;
+#[cfg(test)]
+mod trials;
 mod upload;
 
 pub use attempts::{Attempt, Attempts};
