@@ -176,7 +176,9 @@ mod shared {
     pub(crate) mod cached;
     pub(crate) mod cgi;
     pub(crate) mod changed;
+    pub(crate) mod compression;
     pub(crate) mod connected;
+    pub(crate) mod connection_fields;
     pub(crate) mod cookies;
     pub(crate) mod directories;
     pub(crate) mod dynamic;
@@ -184,6 +186,7 @@ mod shared {
     pub(crate) mod files;
     pub(crate) mod forwarded;
     pub(crate) mod gateway;
+    pub(crate) mod host;
     pub(crate) mod issued;
     pub(crate) mod lru;
     pub(crate) mod media_types;
@@ -192,10 +195,12 @@ mod shared {
     pub(crate) mod placing;
     pub(crate) mod scratch;
     pub(crate) mod secured;
+    pub(crate) mod slices;
     pub(crate) mod store;
     pub(crate) mod syslog;
     pub(crate) mod trust;
     pub(crate) mod validators;
+    pub(crate) mod walk;
     pub(crate) mod whole;
     pub(crate) mod zones;
 }

@@ -41,15 +41,15 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use crate::apache::mod_authz_core::REQUIRE;
+use crate::apache::mod_authz_core::requirement::REQUIRE;
 use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
+use crate::shared::networks::in_network;
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic, Node};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
-    View,
+    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Phase, ScopeBuilder, Step, View,
 };
 use http::Status;
 use ipnet::IpNet;
@@ -313,13 +313,5 @@ impl Who {
             Who::Network(net) => in_network(exchange, net),
             Who::Variable(name, set) => environment::get(exchange, name).is_some() == *set,
         }
-    }
-}
-
-/// Whether the client's address is in a network.
-pub(crate) fn in_network(exchange: &Exchange, net: &IpNet) -> bool {
-    match &exchange.connection.peer {
-        Peer::Inet(address) => net.contains(&address.ip().to_canonical()),
-        Peer::Unix(_) => false,
     }
 }

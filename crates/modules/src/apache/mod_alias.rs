@@ -35,8 +35,8 @@
 //! ```
 
 use crate::apache::mod_rewrite::place::Place;
-use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
 use crate::shared::apache::{in_file, last, pattern, wrong};
 use conf::value::{self, Captures, Pattern};
@@ -218,7 +218,7 @@ impl Redirect {
             }
             exchange.response.location = Some(target.into());
         }
-        index::refuse(exchange, self.status)
+        lookup::refuse(exchange, self.status)
     }
 
     /// Where a path is redirected to; none if it is not.

@@ -30,8 +30,8 @@
 //! ```
 
 use crate::apache::mod_alias::status_of;
-use crate::files::index;
 use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{in_file, last, methods, variables, without_effect, wrong};
 use conf::{Arity, Diagnostic, value};
@@ -203,8 +203,8 @@ struct Fallback {
 impl Handler for Fallback {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let path = fallback_for(&self.path, &exchange.request.path);
-        let is_fallback = index::is_fallback(exchange);
-        if index::is_lookup(exchange) && !is_fallback {
+        let is_fallback = lookup::is_fallback(exchange);
+        if lookup::is_lookup(exchange) && !is_fallback {
             return Step::Next;
         }
         // In Apache the search for a relative path has no end then.
@@ -221,7 +221,7 @@ impl Handler for Fallback {
         }
         match exchange.request.path == path {
             true => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            false => index::fall_back(exchange, path),
+            false => lookup::fall_back(exchange, path),
         }
     }
 }

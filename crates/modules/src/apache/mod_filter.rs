@@ -41,8 +41,8 @@
 
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{environment, in_all_files, values, without_effect, wrong};
+use crate::shared::compression::{Coding, Offer, Settings};
 use crate::shared::media_types::{MediaTypes, Words};
-use crate::transform::coding::{Coding, Offer, Settings};
 use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Module, Replaced, View};
 use std::sync::Arc;
@@ -328,6 +328,6 @@ fn offer(coding: Coding, filter: OutputFilter) -> Offer {
         types: MediaTypes::exactly(None),
         min_length,
         rules: None,
-        filter: Some(filter),
+        condition: Some(Box::new(move |exchange| filter.applies(exchange))),
     }
 }

@@ -39,10 +39,10 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find, is_match};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
 use crate::shared::apache::expression::Expression;
+use crate::shared::apache::lookup;
 use crate::shared::apache::variables::request_field;
 use crate::shared::apache::{in_all_files, pattern, values, variables};
 use conf::value::{Captures, Pattern};
@@ -201,7 +201,7 @@ struct Early {
 
 impl Handler for Early {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if index::is_lookup(exchange) {
+        if lookup::is_lookup(exchange) {
             return Step::Next;
         }
         let budget = exchange.budget();

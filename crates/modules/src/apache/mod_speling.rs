@@ -32,8 +32,8 @@
 
 use crate::apache::htaccess::Hidden;
 use crate::apache::mod_negotiation::{Missing, choices, missing};
-use crate::files::index;
 use crate::files::symlinks::{Links, Way};
+use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, own_url};
 use crate::shared::apache::{in_file, last};
 use crate::shared::directories::Directory;
@@ -115,7 +115,7 @@ struct Speller {
 impl Handler for Speller {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let is_get = matches!(exchange.request.method, Method::Get | Method::Head);
-        if !is_get || exchange.subrequest || index::is_lookup(exchange) {
+        if !is_get || exchange.subrequest || lookup::is_lookup(exchange) {
             return Step::Next;
         }
         let missing = match missing(exchange) {

@@ -36,7 +36,7 @@
 //! ```
 
 use crate::apache::apache_core::sections;
-use crate::shared::apache::{pattern, wrong};
+use crate::shared::apache::{VERSION, VERSION_TEXT, pattern, wrong};
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Counted, Directive, Loading, Module};
 use std::cmp::Ordering;
@@ -53,10 +53,6 @@ pub(crate) static IF_VERSION: Directive<Counted> = Directive::new("IfVersion", |
 .splices(Arity::Range(1, 2))
 .repeats()
 .help("A section that counts for a version of Apache, which is the one whose behaviour is followed here.");
-
-/// Apache's version, and the same as text.
-const VERSION: [u32; 3] = [2, 4, 71];
-pub(crate) const TEXT: &str = "2.4.71";
 
 /// Whether a section counts: `[[!]OPERATOR] VERSION`.
 fn holds(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
@@ -85,7 +81,8 @@ fn holds(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
 }
 
 fn matches(args: &Args<'_>, loading: &mut Loading, text: &[u8]) -> Result<bool, Diagnostic> {
-    Ok(pattern(args, loading, args.word(args.words().len() - 1)?, text, false)?.is_match(TEXT.as_bytes()))
+    Ok(pattern(args, loading, args.word(args.words().len() - 1)?, text, false)?
+        .is_match(VERSION_TEXT.as_bytes()))
 }
 
 /// `MAJOR[.MINOR[.PATCH]]`; what is missing is zero.

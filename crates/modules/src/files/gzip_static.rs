@@ -49,8 +49,7 @@
 //! plain
 //! ```
 
-use crate::files::precompressed::{self, Mode};
-use crate::transform::coding::LEVELS;
+use crate::shared::compression::{LEVELS, Mode, parse_mode};
 use contract::{Directive, Module};
 
 /// Files that were compressed beforehand.
@@ -58,7 +57,7 @@ pub static MODULE: Module =
     Module { name: "gzip_static", directives: &[&GZIP_STATIC], variables: &[], compile: None };
 
 /// `gzip_static on | off | always`
-pub static GZIP_STATIC: Directive<Mode> = Directive::new("gzip_static", precompressed::parse)
+pub static GZIP_STATIC: Directive<Mode> = Directive::new("gzip_static", parse_mode)
     .within(LEVELS)
     .default("off")
     .help("Whether the compressed file `NAME.gz` is sent instead of the file.");

@@ -59,15 +59,12 @@ use crate::files::gzip_static::GZIP_STATIC;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::files::static_files;
 use crate::shared::apache::judging;
+use crate::shared::compression::{Accept, Coding, FULL, Mode, Rules, Weight, varies};
 use crate::shared::files;
 use crate::transform::brotli::BROTLI_STATIC;
-use crate::transform::coding::{Accept, Coding, FULL, Weight};
-use crate::transform::gzip::{Rules, varies};
 use crate::transform::zstd::ZSTD_STATIC;
-use conf::{Diagnostic, value};
-use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View,
-};
+use conf::Diagnostic;
+use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View};
 use http::{Method, Status};
 use journal::Level;
 use rustix::io::Errno;
@@ -77,22 +74,6 @@ use std::rc::Rc;
 /// Files that were compressed beforehand.
 pub static MODULE: Module =
     Module { name: "precompressed", directives: &[], variables: &[], compile: Some(compile) };
-
-/// When compressed files are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is the word of that name")]
-pub enum Mode {
-    Off,
-    On,
-    Always,
-}
-
-const MODES: [(&str, Mode); 3] = [("off", Mode::Off), ("on", Mode::On), ("always", Mode::Always)];
-
-/// Reads `on`, `off` or `always`.
-pub(crate) fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Mode, Diagnostic> {
-    args.value(0, |word| value::choice(word, &MODES))
-}
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let form = |coding: Coding, directive: &Directive<Mode>| {

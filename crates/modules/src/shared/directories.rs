@@ -1,7 +1,7 @@
 //! Directories that are read, what may go wrong, and what it means.
 
 use super::files;
-use crate::files::symlinks::{self, Way};
+use crate::shared::walk::{self, Way};
 use contract::Exchange;
 use http::Status;
 use journal::Level;
@@ -24,11 +24,11 @@ impl Directory {
     pub(crate) fn open(path: &[u8], way: Way) -> Result<Directory, Failure> {
         let failure = |error| Failure::new("opendir", path, error);
         let held = match way {
-            Way::Beneath { .. } => Some(symlinks::open(path, way).map_err(failure)?),
+            Way::Beneath { .. } => Some(walk::open(path, way).map_err(failure)?),
             // Of a listing nginx follows all links.
             Way::Follow | Way::Walk { .. } => None,
         };
-        let place = held.as_ref().map(symlinks::place);
+        let place = held.as_ref().map(walk::place);
         let entries = std::fs::read_dir(files::as_path(place.as_deref().unwrap_or(path))).map_err(failure)?;
         Ok(Directory { path: path.into(), way, entries, _held: held })
     }
@@ -47,7 +47,7 @@ impl Directory {
         match self.way {
             Way::Beneath { .. } if item.file_type()?.is_symlink() => {
                 let refused = |error| if files::is_loop(&error) { Errno::NOENT.into() } else { error };
-                symlinks::open(&self.path_of(item), self.way).map_err(refused)?.metadata()
+                walk::open(&self.path_of(item), self.way).map_err(refused)?.metadata()
             }
             Way::Beneath { .. } => item.metadata(),
             Way::Follow | Way::Walk { .. } => std::fs::metadata(item.path()),

@@ -4,8 +4,8 @@ use crate::shared::cached::answer::{Answer, Keeping};
 use crate::shared::cached::prepared::Prepared;
 use crate::shared::cached::survey::Survey;
 use crate::shared::cached::{self, Cached, Next, Waited, purge};
+use crate::shared::slices;
 use crate::shared::store::Filing;
-use crate::transform::slice;
 use bytes::Bytes;
 use cache::{Object, ReadError, rfc9111};
 use conf::value::size_in_text;
@@ -14,9 +14,8 @@ use contract::{
     Body, Exchange, Handler, LocationKind, LocationName, Outcome, Reach, Reroute, ScopeBuilder, Step,
     Streaming, Work,
 };
-use http::list::tokens;
 use http::uri::split_unchecked_uri;
-use http::{Field, Fields, KnownName, Method, Repeated, Status};
+use http::{Field, Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
 use std::borrow::Cow;
@@ -406,7 +405,7 @@ impl<P: Protocol> Gateway<P> {
 fn keep(exchange: &mut Exchange, cached: &Cached, answer: &Answer<'_>, is_buffered: bool) -> Option<Keeping> {
     let may_be_kept = cached.is_kept();
     // As in nginx: what is not buffered may be meant for one client, such as a stream of events.
-    if !is_buffered || !slice::may_be_kept(exchange, cached.is_update) {
+    if !is_buffered || !slices::may_be_kept(exchange, cached.is_update) {
         cached.pass();
     }
     let keeping = cached.keep(exchange, answer);
@@ -482,25 +481,6 @@ impl Counting {
     pub(crate) fn has_seen(&self, kind: Kind) -> bool {
         self.seen & kind.bit() != 0
     }
-}
-
-/// Whether an answer says that further fields concern the connection only. What most servers list is dropped in any case.
-#[inline]
-pub(crate) fn lists_fields(fields: &Fields) -> bool {
-    match fields.only(KnownName::Connection) {
-        Ok(None) => false,
-        Ok(Some(list)) => {
-            list != b"keep-alive"
-                && !["keep-alive", "close"].iter().any(|usual| list.eq_ignore_ascii_case(usual.as_bytes()))
-        }
-        Err(Repeated) => true,
-    }
-}
-
-/// Whether an answer says that a field concerns the connection only (RFC 9110, section 7.6.1).
-#[cold]
-pub(crate) fn is_listed(fields: &Fields, field: &Field<'_>) -> bool {
-    tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token))
 }
 
 /// Logs that a header of a response is not passed on: `of` is whose response it is.

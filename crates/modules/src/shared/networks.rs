@@ -2,7 +2,8 @@
 
 use conf::value::{Network, ValueError, cidr};
 use conf::{Diagnostic, Node, Word};
-use contract::{Args, Loading};
+use contract::{Args, Exchange, Loading, Peer};
+use ipnet::IpNet;
 use std::str;
 
 /// Clients that a directive names.
@@ -41,4 +42,12 @@ pub(crate) fn network(node: &Node, word: &Word, loading: &mut Loading) -> Result
         loading.note(Diagnostic::warn(message).at(node.span).under(word.span));
     }
     Ok(network)
+}
+
+/// Whether the client's address is in a network.
+pub(crate) fn in_network(exchange: &Exchange, net: &IpNet) -> bool {
+    match &exchange.connection.peer {
+        Peer::Inet(address) => net.contains(&address.ip().to_canonical()),
+        Peer::Unix(_) => false,
+    }
 }

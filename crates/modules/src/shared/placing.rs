@@ -2,7 +2,7 @@
 //! new content.
 
 use super::files::as_path;
-use crate::files::symlinks;
+use crate::shared::walk;
 use rustix::fs::renameat;
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -58,7 +58,7 @@ pub(crate) fn place(
 /// where a file cannot get a name later.
 fn moved(file: &File, directory: &OwnedFd, marks: &Marks) -> io::Result<FileName> {
     marks.set(file)?;
-    let linked = FileName::link(file, as_path(&symlinks::place(directory)));
+    let linked = FileName::link(file, as_path(&walk::place(directory)));
     linked.or_else(|_| copied(file, file.metadata()?.len(), directory, marks))
 }
 
@@ -68,7 +68,7 @@ fn copied(mut file: &File, length: u64, directory: &OwnedFd, marks: &Marks) -> i
 }
 
 fn written(mut content: impl Read, directory: &OwnedFd, marks: &Marks) -> io::Result<FileName> {
-    let (spool, name) = Spool::named(as_path(&symlinks::place(directory)))?;
+    let (spool, name) = Spool::named(as_path(&walk::place(directory)))?;
     let mut file: &File = spool.file();
     io::copy(&mut content, &mut file)?;
     file.flush()?;
@@ -85,7 +85,7 @@ pub(crate) fn directory_mode(mode: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{Content, Marks, directory_mode, place};
-    use crate::files::symlinks::{Way, open_directory};
+    use crate::shared::walk::{Way, open_directory};
     use std::fs::File;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;

@@ -3,7 +3,7 @@
 use super::files::as_path;
 use super::placing::{self, Content, Marks};
 use super::whole::Whole;
-use crate::files::symlinks::{self, Way};
+use crate::shared::walk::{self, Way};
 use contract::{Body, Exchange, MapError, Outcome, Piece, Pull, Source, Turn, Work};
 use http::{Fields, Method, Status};
 use journal::Level;
@@ -89,7 +89,7 @@ impl Filing {
         let (directory, name) =
             self.path.parent().zip(self.path.file_name()).ok_or(ErrorKind::InvalidInput)?;
         DirBuilder::new().recursive(true).mode(placing::directory_mode(self.access)).create(directory)?;
-        let directory = symlinks::open_directory(directory.as_os_str().as_bytes(), Way::Follow)?;
+        let directory = walk::open_directory(directory.as_os_str().as_bytes(), Way::Follow)?;
         let modified = self.modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         let marks = Marks { mode: Some(self.access), modified };
         placing::place(&Content::Moved(self.spool.file()), (&directory, name.as_bytes()), &marks)

@@ -60,10 +60,10 @@
 //! brotli
 //! ```
 
-use crate::files::precompressed::{self, Mode};
+use crate::shared::compression::{
+    Coding, LENGTH_MIN, LEVELS, Mode, Offer, Settings, parse_buffers, parse_mode, parse_power, show_ratio,
+};
 use crate::shared::media_types::{self, MediaTypes, Words};
-use crate::transform::coding::{Coding, LENGTH_MIN, LEVELS, Offer, Settings, show_ratio};
-use crate::transform::gzip::{parse_buffers, parse_power};
 use conf::{Arity, Contexts, value};
 use contract::{Directive, Module, Rule, Variable, View};
 
@@ -126,7 +126,7 @@ pub static BROTLI_BUFFERS: Directive<()> = Directive::new("brotli_buffers", pars
     .help("Accepted; memory does not depend on it.");
 
 /// `brotli_static on | off | always`
-pub static BROTLI_STATIC: Directive<Mode> = Directive::new("brotli_static", precompressed::parse)
+pub static BROTLI_STATIC: Directive<Mode> = Directive::new("brotli_static", parse_mode)
     .within(LEVELS)
     .default("off")
     .help("Whether the compressed file `NAME.br` is sent instead of the file.");
@@ -151,7 +151,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &BROTLI_TYPES, &[]),
         min_length: view.get(&BROTLI_MIN_LENGTH).copied().unwrap_or(LENGTH_MIN),
         rules: None,
-        filter: None,
+        condition: None,
     })
 }
 

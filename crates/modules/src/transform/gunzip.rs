@@ -50,9 +50,8 @@
 //! ```
 
 use crate::shared::blocks::{Block, Blocks};
+use crate::shared::compression::{LEVELS, Rules, parse_buffers, varies};
 use crate::shared::validators;
-use crate::transform::coding::LEVELS;
-use crate::transform::gzip::{Rules, parse_buffers, varies};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{

@@ -62,11 +62,11 @@
 //! zstd
 //! ```
 
-use crate::files::precompressed::{self, Mode};
+use crate::shared::compression::{
+    Coding, Dictionary, LENGTH_MIN, LEVELS, Mode, Offer, Settings, parse_buffers, parse_mode, show_ratio,
+};
 use crate::shared::files;
 use crate::shared::media_types::{self, MediaTypes, Words};
-use crate::transform::coding::{Coding, Dictionary, LENGTH_MIN, LEVELS, Offer, Settings, show_ratio};
-use crate::transform::gzip::parse_buffers;
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Rule, Variable, View};
 
@@ -126,7 +126,7 @@ pub static ZSTD_DICT_FILE: Directive<Dictionary> = Directive::new("zstd_dict_fil
     .help("A dictionary that clients must have, too.");
 
 /// `zstd_static on | off | always`
-pub static ZSTD_STATIC: Directive<Mode> = Directive::new("zstd_static", precompressed::parse)
+pub static ZSTD_STATIC: Directive<Mode> = Directive::new("zstd_static", parse_mode)
     .within(LEVELS)
     .default("off")
     .help("Whether the compressed file `NAME.zst` is sent instead of the file.");
@@ -151,7 +151,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &ZSTD_TYPES, &[]),
         min_length: view.get(&ZSTD_MIN_LENGTH).copied().unwrap_or(LENGTH_MIN),
         rules: None,
-        filter: None,
+        condition: None,
     })
 }
 

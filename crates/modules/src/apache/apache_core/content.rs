@@ -1,11 +1,10 @@
 //! What is sent for a file or a directory: `Options`, `ForceType`.
 
+use crate::shared::apache::methods::Unforced;
 use crate::shared::apache::{in_all_files, in_file, last, values, without_effect, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, View};
-use http::TypesByExtension;
-use std::sync::Arc;
 
 /// `Options [+|-]OPTION …`
 pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
@@ -108,9 +107,6 @@ pub(crate) fn includes(view: &View<'_>) -> bool {
 pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
     option(view, |options| options.indexes)
 }
-
-/// The types of extensions, where all files have another one.
-pub(crate) struct Unforced(pub(crate) Arc<TypesByExtension>);
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     let policy = &mut builder.policy;

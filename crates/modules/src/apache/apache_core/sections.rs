@@ -2,6 +2,8 @@
 
 use crate::shared::apache::bounded::{self, Failure};
 use crate::shared::apache::expression::Expression;
+use crate::shared::apache::methods::METHODS;
+use crate::shared::apache::urls::canonical;
 use crate::shared::apache::{glob, in_file, pattern, variables, wrong};
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{Args, Budget, Counted, Directive, Exchange, Loading, Methods, Reach, Selection, Spent};
@@ -42,37 +44,6 @@ const MODULES: [&str; 32] = [
     "substitute",
     "ratelimit",
     "ssl",
-];
-
-/// The methods that Apache knows.
-pub(crate) const METHODS: [&str; 27] = [
-    "GET",
-    "HEAD",
-    "PUT",
-    "POST",
-    "DELETE",
-    "CONNECT",
-    "OPTIONS",
-    "TRACE",
-    "PATCH",
-    "PROPFIND",
-    "PROPPATCH",
-    "MKCOL",
-    "COPY",
-    "MOVE",
-    "LOCK",
-    "UNLOCK",
-    "VERSION-CONTROL",
-    "CHECKOUT",
-    "UNCHECKOUT",
-    "CHECKIN",
-    "UPDATE",
-    "LABEL",
-    "REPORT",
-    "MKWORKSPACE",
-    "MKACTIVITY",
-    "BASELINE-CONTROL",
-    "MERGE",
 ];
 
 /// `<IfModule [!]MODULE>`
@@ -457,20 +428,6 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
             })
         }
     }
-}
-
-/// A name without `.`, `..` and needless slashes; Apache takes names for paths.
-pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
-    let mut segments: Vec<&[u8]> = Vec::new();
-    for segment in name.split(|&byte| byte == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." => drop(segments.pop()),
-            segment => segments.push(segment),
-        }
-    }
-    let slash = |is_there: bool| -> &[u8] { if is_there { b"/" } else { b"" } };
-    [slash(name.starts_with(b"/")), &segments.join(&b'/'), slash(name.ends_with(b"/"))].concat()
 }
 
 fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Selection, Diagnostic> {

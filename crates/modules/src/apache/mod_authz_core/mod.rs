@@ -42,7 +42,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-mod requirement;
+pub(crate) mod requirement;
 
 use crate::apache::mod_access_compat::{self, Rules};
 use crate::apache::mod_auth_basic::{Basic, Proof};
@@ -55,7 +55,7 @@ use conf::{Arity, Diagnostic};
 use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
-use requirement::{Asker, Kind, Requirement, Verdict, alone, group};
+use requirement::{Asker, Kind, REQUIRE, Requirement, Verdict, group};
 use std::rc::Rc;
 
 /// Access rules.
@@ -65,12 +65,6 @@ pub static MODULE: Module = Module {
     variables: &[],
     compile: Some(compile),
 };
-
-/// `Require [not] WHAT …`
-pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
-    .args(Arity::AtLeast(1))
-    .slot("htaccess require")
-    .help("The clients that are allowed: all granted, all denied, ip, local, env, method, expr, valid-user, user or group.");
 
 /// `<RequireAll>`
 pub(crate) static REQUIRE_ALL: Directive<Requirement> =

@@ -1,15 +1,21 @@
 //! One requirement, and whether a request meets it.
 
-use crate::apache::apache_core::sections::METHODS;
-use crate::apache::mod_access_compat::in_network;
 use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::expression::Expression;
-use crate::shared::apache::{environment, variables, wrong};
+use crate::shared::apache::methods::METHODS;
+use crate::shared::apache::{environment, in_file, variables, wrong};
+use crate::shared::networks::in_network;
 use conf::value::subnet;
-use conf::{Diagnostic, Node, Word};
-use contract::{Args, Budget, Exchange, Loading, Methods, Peer};
+use conf::{Arity, Diagnostic, Node, Word};
+use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Peer};
 use ipnet::IpNet;
 use std::sync::Arc;
+
+/// `Require [not] WHAT …`
+pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
+    .args(Arity::AtLeast(1))
+    .slot("htaccess require")
+    .help("The clients that are allowed: all granted, all denied, ip, local, env, method, expr, valid-user, user or group.");
 
 /// What is required.
 #[derive(Clone, Debug)]

@@ -57,6 +57,7 @@
 mod options;
 mod order;
 mod page;
+mod row;
 mod settings;
 
 use crate::apache::apache_core::content;
@@ -65,11 +66,11 @@ use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, View};
 use options::Options;
 use order::{Key, Order};
-pub(crate) use page::short_size;
 use settings::{Item, Pattern, Place};
 
 pub(crate) use order::Wanted;
-pub(crate) use page::{Kind, Listed, Listing, Part, Row, page};
+pub(crate) use page::{Kind, Listed, Listing, Part, page};
+pub(crate) use row::Row;
 pub(crate) use settings::{Dress, Meter, Settings};
 
 /// Listings.

@@ -1,7 +1,7 @@
 //! The order of a listing, and what a client's query asks for.
 
 use super::options::Flags;
-use super::page::Row;
+use super::row::Row;
 use crate::shared::apache::urls::escape_uri;
 use crate::shared::apache::variables::unescape;
 use std::cmp::Ordering;

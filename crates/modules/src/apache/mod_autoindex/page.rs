@@ -2,29 +2,15 @@
 
 use super::options::{Flags, Width};
 use super::order::{Key, Wanted};
+use super::row::Row;
 use super::settings::{ANY_DIRECTORY, BLANK, Dress, FileType, Meter, Settings};
+use crate::shared::apache::short_size::short_size;
 use crate::shared::apache::urls::escape_uri;
 use bytes::Bytes;
 use contract::{Budget, Spent};
 use http::escape;
 use journal::clock;
 use std::borrow::Cow;
-
-/// An entry of a listing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Row<'a> {
-    /// The name, with a slash if it is a directory; of the parent directory the path.
-    pub(crate) name: Vec<u8>,
-    /// Seconds and nanoseconds since 1970; none in a plain listing, and for the parent directory.
-    pub(crate) modified: Option<(i64, u32)>,
-    /// Bytes; none for a directory.
-    pub(crate) size: Option<u64>,
-    pub(crate) description: Option<Cow<'a, [u8]>>,
-    /// Whether it comes before all others.
-    pub(crate) is_first: bool,
-    icon: Option<&'a [u8]>,
-    alt: Option<&'a [u8]>,
-}
 
 /// A file or a directory of a listing.
 #[derive(Default)]
@@ -564,28 +550,6 @@ fn anchor(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A size in four characters.
-pub(crate) fn short_size(size: Option<u64>) -> String {
-    let Some(mut size) = size else { return "  - ".to_owned() };
-    if size < 973 {
-        return format!("{size:3} ");
-    }
-    for unit in "KMGTPE".chars() {
-        let rest = size & 1023;
-        size >>= 10;
-        if size >= 973 {
-            continue;
-        }
-        if size < 9 || (size == 9 && rest < 973) {
-            let tenths = (rest * 5 + 256) / 512;
-            let (size, tenths) = if tenths >= 10 { (size + 1, 0) } else { (size, tenths) };
-            return format!("{size}.{tenths}{unit}");
-        }
-        return format!("{:3}{unit}", size + u64::from(rest >= 512));
-    }
-    "****".to_owned()
-}
-
 /// As much of a description as is shown: tags do not count, and an entity counts once.
 fn cut(text: &[u8], width: usize) -> Vec<u8> {
     let (mut at, mut left) = (0, width);
@@ -613,15 +577,7 @@ fn cut(text: &[u8], width: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, short_size};
-
-    #[test]
-    fn sizes_in_four_characters() {
-        let sizes = [0, 972, 973, 1024, 10_000, 1_000_000, 5 << 30];
-        let expected = ["  0 ", "972 ", "1.0K", "1.0K", "9.8K", "1.0M", "5.0G"];
-        assert_eq!(sizes.map(|size| short_size(Some(size))), expected);
-        assert_eq!(short_size(None), "  - ");
-    }
+    use super::cut;
 
     #[test]
     fn descriptions_are_cut() {

@@ -1,7 +1,7 @@
 //! Responses with what extensions say of their files.
 
 use super::{Description, add_charset, describe, of_path};
-use crate::apache::mod_negotiation;
+use crate::apache::mod_negotiation::accept::known_name;
 use crate::shared::apache::methods;
 use contract::{Body, Exchange, Filter};
 
@@ -49,7 +49,7 @@ impl Filter for Described {
         let path = answered.clone().unwrap_or_else(|| exchange.request.path.clone());
         let Description { media_type, charset, encodings, .. } = describe(&exchange.scope, &path);
         if answered.is_some() {
-            let encoding = mod_negotiation::known_name(exchange, &encodings.join(&b", "[..]));
+            let encoding = known_name(exchange, &encodings.join(&b", "[..]));
             if !encoding.is_empty() {
                 // A value that is no field's is left out.
                 let _ = exchange.response.fields.push(b"Content-Encoding", &encoding);

@@ -31,9 +31,9 @@
 mod filters;
 mod handlers;
 
-use crate::apache::apache_core::content::Unforced;
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_filter;
+use crate::shared::apache::methods::Unforced;
 use crate::shared::apache::{in_all_files, in_file, last, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};

@@ -1,5 +1,7 @@
 //! What clients accept: `Accept`, `Accept-Language` and so on, and the parameters of media types.
 
+use contract::Exchange;
+
 /// An item of a list, with the parameters that matter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Accepted {
@@ -27,6 +29,21 @@ pub(super) fn items(field: &[u8]) -> Vec<Accepted> {
         rest = if after.len() < rest.len() { after } else { &rest[1..] };
     }
     items
+}
+
+/// The name of an encoding that a client uses: some write `x-gzip`.
+pub(crate) fn known_name(exchange: &Exchange, encoding: &[u8]) -> Vec<u8> {
+    let plain = encoding.strip_prefix(b"x-").unwrap_or(encoding);
+    let Some(field) = exchange.request.head.fields.get("accept-encoding") else { return encoding.to_vec() };
+    let accepted = items(field);
+    let is_plain = |name: &[u8]| name == plain;
+    let is_other = |name: &[u8]| name.strip_prefix(b"x-") == Some(plain);
+    match (accepted.iter().any(|item| is_plain(&item.name)), accepted.iter().any(|item| is_other(&item.name)))
+    {
+        (true, _) => plain.to_vec(),
+        (false, true) => [b"x-", plain].concat(),
+        (false, false) => encoding.to_vec(),
+    }
 }
 
 /// The first item of a list, and what follows it.

@@ -48,17 +48,16 @@
 //! eine Seite
 //! ```
 
-mod accept;
+pub(crate) mod accept;
 mod choice;
 
 use crate::apache::{apache_core::content, mod_mime};
-use crate::files::index;
 use crate::files::symlinks::{Links, Way};
 use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::lookup;
 use crate::shared::apache::{environment, in_file, judging, refusing, values, variables, wrong};
 use crate::shared::directories::Directory;
 use crate::shared::files;
-use accept::items;
 use choice::{Client, Encoded, Languages, Shown, Variant, shown};
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -206,7 +205,7 @@ impl Handler for Negotiator {
         let variants = negotiation.variants.take();
         if variants.is_empty() {
             exchange.log(Level::Error, "no file of that name can be negotiated");
-            return index::refuse(exchange, Status::NOT_FOUND);
+            return lookup::refuse(exchange, Status::NOT_FOUND);
         }
         self.answer(exchange, &missing, &variants)
     }
@@ -251,7 +250,7 @@ impl Negotiator {
             None if client.takes_lists => choices(exchange, variants.iter().map(|variant| &variant.name[..])),
             None => {
                 exchange.log(Level::Error, "no form of the document is acceptable");
-                index::refuse(exchange, Status(406))
+                lookup::refuse(exchange, Status(406))
             }
         }
     }
@@ -376,19 +375,4 @@ pub(crate) fn choices<'n>(exchange: &mut Exchange, names: impl Iterator<Item = &
     exchange.response.content_type = Some(b"text/html".as_slice().into());
     exchange.response.content_length = Some(page.len() as u64);
     Step::Respond(Body::bytes(page))
-}
-
-/// The name of an encoding that a client uses: some write `x-gzip`.
-pub(crate) fn known_name(exchange: &Exchange, encoding: &[u8]) -> Vec<u8> {
-    let plain = encoding.strip_prefix(b"x-").unwrap_or(encoding);
-    let Some(field) = exchange.request.head.fields.get("accept-encoding") else { return encoding.to_vec() };
-    let accepted = items(field);
-    let is_plain = |name: &[u8]| name == plain;
-    let is_other = |name: &[u8]| name.strip_prefix(b"x-") == Some(plain);
-    match (accepted.iter().any(|item| is_plain(&item.name)), accepted.iter().any(|item| is_other(&item.name)))
-    {
-        (true, _) => plain.to_vec(),
-        (false, true) => [b"x-", plain].concat(),
-        (false, false) => encoding.to_vec(),
-    }
 }

@@ -1,8 +1,9 @@
 //! `RewriteCond`.
 
+use super::context::{Context, Match};
 use super::place::Place;
 use super::rule::flag_texts;
-use super::text::{Context, Match, Text};
+use super::text::Text;
 use crate::shared::apache::bounded::{Failure, find};
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{pattern, variables};
@@ -157,7 +158,7 @@ impl Condition {
                 wanted.contains(&subject.len().cmp(&text.len()).then_with(|| subject[..].cmp(text)))
             }
             Test::Number(wanted, value) => wanted.contains(&variables::number(&subject).cmp(value)),
-            Test::Url => !subject.is_empty() && !crate::files::index::is_lookup(context.exchange),
+            Test::Url => !subject.is_empty() && !crate::shared::apache::lookup::is_lookup(context.exchange),
             _ if !variables::is_inside(context.exchange, &subject) => false,
             test => test.of_file(&subject, context)?,
         };

@@ -1,6 +1,7 @@
 //! Cookies that a rule sets: the flag `CO`.
 
-use super::text::{Context, Text};
+use super::context::Context;
+use super::text::Text;
 use crate::shared::apache::bounded::Failure;
 use conf::{Diagnostic, Word};
 use contract::{Args, Exchange, Reach};

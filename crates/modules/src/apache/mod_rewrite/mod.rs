@@ -45,6 +45,7 @@
 //! ```
 
 mod condition;
+mod context;
 mod cookie;
 pub(crate) mod place;
 mod rule;

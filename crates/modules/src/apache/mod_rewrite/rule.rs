@@ -1,8 +1,9 @@
 //! `RewriteRule`.
 
+use super::context::Escape;
 use super::cookie::Cookie;
 use super::place::Place;
-use super::text::{Escape, Text};
+use super::text::Text;
 use crate::shared::apache::{environment, pattern};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};

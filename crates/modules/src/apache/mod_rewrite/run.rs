@@ -1,13 +1,14 @@
 //! The rules of a directory, carried out in order.
 
 use super::condition::{Condition, Traits, all_hold};
+use super::context::{Context, Escape, Match};
 use super::cookie;
 use super::rule::Rule;
-use super::text::{Context, Escape, Mark, Match};
+use super::text::Mark;
 use super::{Instruction, Line, Options};
 use crate::apache::{mod_alias, mod_dir, mod_env};
-use crate::files::index;
 use crate::shared::apache::bounded::{BYTES_MAX, Failure, find, is_match};
+use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::tree::printable;
@@ -155,13 +156,13 @@ impl Rewriter {
         let is_directory = self.program.directory.strip_suffix(b"/") == Some(&path);
         let is_skipped = is_directory && !self.options.allow_no_slash;
         // In Apache the lookup of an index is a subrequest, which END of the request around it does not end.
-        let is_lookup = index::is_lookup(exchange);
+        let is_lookup = lookup::is_lookup(exchange);
         if is_skipped || environment::has_ended(exchange) && !is_lookup {
             return Step::Next;
         }
         if !self.allowed {
             exchange.log(Level::Error, "rewriting needs the option FollowSymLinks");
-            return index::refuse(exchange, Status::FORBIDDEN);
+            return lookup::refuse(exchange, Status::FORBIDDEN);
         }
         let args = exchange.request.args.clone();
         let state = State { filename: path, original: (Vec::new(), args), ..State::default() };
@@ -170,7 +171,7 @@ impl Rewriter {
 
     /// Carries out the rules from where they stopped, for a slice of time.
     fn go_on(&self, exchange: &mut Exchange, state: State<'_>) -> Step {
-        let is_lookup = index::is_lookup(exchange);
+        let is_lookup = lookup::is_lookup(exchange);
         let budget = exchange.budget();
         let _running = budget.run();
         let is_subrequest = exchange.subrequest || is_lookup;
@@ -189,12 +190,12 @@ impl Rewriter {
                 if !is_lookup {
                     forget_error(exchange);
                 }
-                index::refuse(exchange, status)
+                lookup::refuse(exchange, status)
             }
             Ok(Outcome::Through) if !run.changes => Step::Next,
             Ok(Outcome::Through) if run.has_bad_query() => {
                 exchange.log(Level::Error, "a rule made a query with a control character or a space");
-                index::refuse(exchange, Status::FORBIDDEN)
+                lookup::refuse(exchange, Status::FORBIDDEN)
             }
             Ok(Outcome::Through) => match run.redirection {
                 Some(status) => run.redirect(status),
@@ -354,7 +355,7 @@ impl Run<'_> {
             }
         }
         // As in Apache a rule with "PT" is the last, and its "END" only counts as "L".
-        if rule.flags.end && !rule.flags.pass_through && !index::is_lookup(self.exchange) {
+        if rule.flags.end && !rule.flags.pass_through && !lookup::is_lookup(self.exchange) {
             environment::of(self.exchange).ended.set(true);
         }
         let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through;
@@ -610,7 +611,7 @@ impl Run<'_> {
             // An error document keeps the status of the error, unless a rule redirects it.
             self.exchange.error_page_used = Replaced::Once;
         }
-        index::refuse(self.exchange, status)
+        lookup::refuse(self.exchange, status)
     }
 
     /// Sends the request to the rewritten path. As in Apache, a `Redirect` of the directory that matches the original
@@ -623,7 +624,7 @@ impl Run<'_> {
             return Step::Next;
         }
         if !uri.starts_with(b"/") {
-            return index::refuse(self.exchange, Status::BAD_REQUEST);
+            return lookup::refuse(self.exchange, Status::BAD_REQUEST);
         }
         if let Some(mark) = uri.iter().position(|&byte| byte == b'#') {
             // The query is behind the mark, too.
@@ -632,7 +633,7 @@ impl Run<'_> {
         }
         let uri = match decoded(&uri) {
             Ok(uri) => uri,
-            Err(status) => return index::refuse(self.exchange, status),
+            Err(status) => return lookup::refuse(self.exchange, status),
         };
         if let Err(failure) = mod_env::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
@@ -641,7 +642,7 @@ impl Run<'_> {
             Step::Next => {}
             step => return step,
         }
-        if index::is_asked(self.exchange) {
+        if lookup::is_asked(self.exchange) {
             return Step::Respond(Body::Empty);
         }
         if rewriter.slash && self.path_info.as_ref().is_some_and(Vec::is_empty) {
@@ -651,7 +652,7 @@ impl Run<'_> {
                 Err(spent) => return Failure::from(spent).refuse(self.exchange),
             }
         }
-        if index::is_fallback(self.exchange) {
+        if lookup::is_fallback(self.exchange) {
             // As in Apache only a file can be led elsewhere.
             match variables::is_missing(self.exchange, &self.original.0, self.budget) {
                 Ok(true) => return Step::Finish(Status::NOT_FOUND),
@@ -659,7 +660,7 @@ impl Run<'_> {
                 Err(spent) => return Failure::from(spent).refuse(self.exchange),
             }
         }
-        index::end_lookup(self.exchange);
+        lookup::end_lookup(self.exchange);
         self.exchange.response.content_type = None;
         let request = &self.exchange.request;
         let before = (&request.path[..], request.args.as_deref());

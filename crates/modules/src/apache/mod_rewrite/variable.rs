@@ -1,6 +1,6 @@
 //! The variables of rewriting: `%{NAME}`.
 
-use super::text::Context;
+use super::context::Context;
 use crate::shared::apache::{environment, variables};
 use contract::{Exchange, Spent};
 

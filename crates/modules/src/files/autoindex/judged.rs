@@ -4,9 +4,9 @@
 use super::Form;
 use super::read::{Entry, Kind, Listed};
 use crate::apache::mod_autoindex::{self, Dress, Listing, Meter, Part, Row, Settings, Wanted, page};
-use crate::apache::{apache_core::sections, mod_mime};
+use crate::apache::mod_mime;
 use crate::files::symlinks::{self, Way};
-use crate::shared::apache::{glob, judging};
+use crate::shared::apache::{glob, judging, urls};
 use bytes::Bytes;
 use contract::{Budget, Content, Exchange, Lent, Outcome, Spent, Subrequest, Subresponse, Work};
 use http::Status;
@@ -389,7 +389,7 @@ fn part_of(exchange: &Exchange, settings: &Settings, at: usize) -> Option<Subreq
         true => path.to_vec(),
         false => [&exchange.request.path[..], path].concat(),
     };
-    let path = sections::canonical(&path);
+    let path = urls::canonical(&path);
     let args = args.or_else(|| exchange.request.args.clone().filter(|_| at == 0));
     Some(Subrequest { args, ..Subrequest::get(path, Content::Collected) })
 }

@@ -41,15 +41,15 @@
 //! HTTP/1.1 404 Not Found
 //! ```
 
-mod lookup;
 mod missing;
 
-use crate::apache::apache_core::{content, sections};
+use crate::apache::apache_core::content;
 use crate::apache::htaccess::HTACCESS;
 use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::files::static_files::with_slash;
-use crate::shared::apache::urls::{escape_uri, own_url};
+use crate::shared::apache::lookup::{Asked, Search, fall_back};
+use crate::shared::apache::urls::{canonical, escape_uri, own_url};
 use crate::shared::apache::{judging, methods};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
@@ -59,8 +59,6 @@ use contract::{
 };
 use http::Status;
 use journal::Level;
-use lookup::{Asked, Search};
-pub(crate) use lookup::{end_lookup, fall_back, is_asked, is_fallback, is_let_in, is_lookup, refuse};
 use missing::{is, not_found, refuse_search};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -311,14 +309,14 @@ impl Index {
                 true if name.starts_with(b"/") => {
                     // Only a directory has an index.
                     self.check_directory(exchange, &directory, &directory)?;
-                    let uri = sections::canonical(&name);
+                    let uri = canonical(&name);
                     let Ok(file) = files::map(exchange, &uri) else {
                         return Ok(Some(Named::Index(position, uri)));
                     };
                     (uri, file)
                 }
                 true => {
-                    let uri = sections::canonical(&[&exchange.request.path[..], &name].concat());
+                    let uri = canonical(&[&exchange.request.path[..], &name].concat());
                     let file = files::map(exchange, &uri)?;
                     (uri, file)
                 }

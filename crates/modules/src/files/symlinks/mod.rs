@@ -70,14 +70,12 @@
 //! a
 //! ```
 
-mod walk;
-
 use crate::apache::apache_core::content;
 use crate::shared::files;
+pub(crate) use crate::shared::walk::{PASS, Way, open, open_directory, place};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Made, Module, Opener, ScopeBuilder, Template, View};
 use std::sync::Arc;
-pub(crate) use walk::{PASS, Way, open, open_directory, place};
 
 /// Symbolic links.
 pub static MODULE: Module = Module {

@@ -1,7 +1,6 @@
 //! HTTP/1 spoken to the upstream server: a request goes out, a head comes back, content follows.
 
-use super::handler::Passing;
-use super::target::Target;
+use super::target::{Passing, Target};
 use crate::shared::gateway::hints;
 use ::upstream::{Decoded, Dialogue, Failure, Remarks};
 use bytes::Bytes;

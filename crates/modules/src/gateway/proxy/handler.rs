@@ -6,7 +6,6 @@ use super::redirect;
 use super::request::{self, OwnFields};
 use super::response::{self, Answer};
 use super::route::Route;
-use super::target::Target;
 use crate::shared::cached;
 use crate::shared::gateway::Protocol;
 use ::upstream::Settings;
@@ -34,9 +33,6 @@ pub(super) struct Proxy {
     pub(super) cookies: Cookies,
     pub(super) server_name: Option<Template>,
 }
-
-/// `$proxy_host` and `$proxy_port` of the request that is being passed on.
-pub(super) struct Passing(pub(super) Arc<Target>);
 
 impl Proxy {
     /// Writes the key of a response that is kept. As in nginx it is the URL that is asked for.

@@ -181,14 +181,14 @@ use contract::{
     AnyDirective, Args, Directive, Exchange, Loading, Module, Rule, ScopeBuilder, Template, Variable, View,
 };
 use cookies::{Cookies, FlagRule};
-use handler::{Passing, Proxy};
+use handler::Proxy;
 use http::Version;
 use over_http2::{ALPN, Http2Proxy};
 use redirect::{Redirect, unless_off};
 use request::OwnFields;
 use route::Route;
 use std::sync::Arc;
-use target::Target;
+use target::{Passing, Target};
 
 pub(crate) use over_http2::{Streaming, compile_streaming};
 pub(crate) use request::SetField;

@@ -2,7 +2,8 @@
 
 use super::handler::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::gateway::{Counting, is_listed, lists_fields, log_dropped, media_type, reason};
+use crate::shared::connection_fields::{is_listed, lists_fields};
+use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use http::{Field, Fields, InvalidField, Status, Version};

@@ -239,6 +239,9 @@ fn target(
     Ok(Target { scheme, name: name.into(), group, host: host.into(), port: port.into(), uri })
 }
 
+/// `$proxy_host` and `$proxy_port` of the request that is being passed on.
+pub(super) struct Passing(pub(super) Arc<Target>);
+
 /// A word without a place, for tests.
 #[cfg(test)]
 pub(super) fn example(text: &str) -> Result<Target, String> {

@@ -79,15 +79,17 @@
 //! ```
 
 mod answer;
+mod computation;
 mod condition;
 mod program;
 mod replacement;
 mod text;
 
-use super::set_misc::Computation;
 use crate::files::open_file_cache::Files;
 use crate::shared::names;
 use answer::Answer;
+pub use computation::Computation;
+pub(super) use computation::Compute;
 use condition::Condition;
 use conf::value::size_in_text;
 use conf::{Arity, Contexts, Diagnostic};

@@ -59,12 +59,11 @@
 
 mod functions;
 
-use super::rewrite::{BLOCKS_AND_IF, Instruction, Target, Text};
+use super::rewrite::{BLOCKS_AND_IF, Computation, Compute, Instruction, Target, Text};
 use crate::shared::names;
 use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Exchange, Loading, Module, Rule};
+use contract::{Args, Directive, Loading, Module, Rule};
 use functions as compute;
-use journal::Level;
 
 /// Values computed from texts.
 pub static MODULE: Module = Module {
@@ -91,9 +90,6 @@ pub static MODULE: Module = Module {
     variables: &[],
     compile: None,
 };
-
-/// The texts to a value, or what is wrong with them.
-type Compute = fn(&[Vec<u8>]) -> Result<Vec<u8>, &'static str>;
 
 type Parse = fn(&Args<'_>, &mut Loading) -> Result<Instruction, Diagnostic>;
 
@@ -237,22 +233,4 @@ fn parse(
         texts: texts.into(),
         compute,
     }))
-}
-
-/// One directive.
-#[derive(Clone, Debug)]
-pub struct Computation {
-    name: String,
-    pub(super) target: Target,
-    texts: Box<[Text]>,
-    compute: Compute,
-}
-
-impl Computation {
-    /// The value; `None` if it cannot be computed, which is logged. `escapes`: as for `set`.
-    pub(super) fn value(&self, exchange: &Exchange, escapes: bool) -> Option<Vec<u8>> {
-        let texts: Vec<Vec<u8>> = self.texts.iter().map(|text| text.evaluate(exchange, escapes)).collect();
-        let value = (self.compute)(&texts);
-        value.inspect_err(|error| exchange.log(Level::Error, &format!("{}: {error}", self.name))).ok()
-    }
 }

@@ -1,12 +1,42 @@
 //! How Apache answers methods for files.
 
 use super::variables;
-use crate::apache::apache_core::content::Unforced;
-use crate::apache::apache_core::sections::METHODS;
 use bytes::Bytes;
 use contract::{Body, Exchange, Reach, Replaced, Step};
-use http::{Method, Status};
+use http::{Method, Status, TypesByExtension};
 use std::rc::Rc;
+use std::sync::Arc;
+
+/// The methods that Apache knows.
+pub(crate) const METHODS: [&str; 27] = [
+    "GET",
+    "HEAD",
+    "PUT",
+    "POST",
+    "DELETE",
+    "CONNECT",
+    "OPTIONS",
+    "TRACE",
+    "PATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "VERSION-CONTROL",
+    "CHECKOUT",
+    "UNCHECKOUT",
+    "CHECKIN",
+    "UPDATE",
+    "LABEL",
+    "REPORT",
+    "MKWORKSPACE",
+    "MKACTIVITY",
+    "BASELINE-CONTROL",
+    "MERGE",
+];
 
 /// The methods that files have.
 const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
@@ -49,6 +79,9 @@ fn without_info(exchange: &Exchange) -> Option<Vec<u8>> {
 pub(crate) fn is_fetched(exchange: &Exchange) -> bool {
     matches!(exchange.request.method, Method::Get | Method::Head | Method::Post)
 }
+
+/// The media types of files without the one that `ForceType` gives to all of them.
+pub(crate) struct Unforced(pub(crate) Arc<TypesByExtension>);
 
 /// As [`answer`], for a directory.
 pub(crate) fn answer_for_directory(exchange: &mut Exchange) -> Step {

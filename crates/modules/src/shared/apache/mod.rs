@@ -5,9 +5,11 @@ pub(crate) mod environment;
 pub(crate) mod expression;
 pub(crate) mod glob;
 pub(crate) mod judging;
+pub(crate) mod lookup;
 pub(crate) mod methods;
 pub(crate) mod refusing;
 mod reserved;
+pub(crate) mod short_size;
 pub(crate) mod urls;
 pub(crate) mod variables;
 
@@ -16,6 +18,10 @@ use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{Args, Directive, Loading, Rule, View};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The version of Apache whose behaviour `.htaccess` files get, and the same as text.
+pub(crate) const VERSION: [u32; 3] = [2, 4, 71];
+pub(crate) const VERSION_TEXT: &str = "2.4.71";
 
 /// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
 pub(crate) const STEPS_MAX: u32 = 20_000;

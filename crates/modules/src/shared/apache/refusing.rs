@@ -1,7 +1,7 @@
 //! Refuses requests by the settings of `.htaccess` files. As in Apache the settings that refused a request do not refuse
 //! the error document that they name for it.
 
-use crate::files::index;
+use crate::shared::apache::lookup;
 use contract::{Exchange, Reach, Replaced, Scope, Step};
 use http::Status;
 use std::cell::{Cell, RefCell};
@@ -18,7 +18,7 @@ struct Refused {
 /// Ends a request that the settings do not let in.
 pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
     note(exchange);
-    index::refuse(exchange, status)
+    lookup::refuse(exchange, status)
 }
 
 /// Notes that the settings ask for a user, if this step does.
@@ -30,7 +30,7 @@ pub(crate) fn noted(exchange: &Exchange, step: Step) -> Step {
 }
 
 fn note(exchange: &Exchange) {
-    if !index::is_lookup(exchange) {
+    if !lookup::is_lookup(exchange) {
         exchange.attach(
             Reach::Own,
             Rc::new(Refused { scope: Arc::clone(&exchange.scope), is_over: Cell::new(false) }),
@@ -41,7 +41,7 @@ fn note(exchange: &Exchange) {
 /// Whether the access rules are not asked: the same settings let the directory in whose index this is, or refused the
 /// request whose error document this is.
 pub(crate) fn is_let_in(exchange: &Exchange) -> bool {
-    is_document(exchange) || index::is_let_in(exchange) || is_of_same(exchange)
+    is_document(exchange) || lookup::is_let_in(exchange) || is_of_same(exchange)
 }
 
 /// Notes that settings apply which let in every request.

@@ -37,3 +37,17 @@ pub(crate) fn escape_uri(text: &[u8], out: &mut Vec<u8>) {
         }
     }
 }
+
+/// A name without `.`, `..` and needless slashes; Apache takes names for paths.
+pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in name.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    let slash = |is_there: bool| -> &[u8] { if is_there { b"/" } else { b"" } };
+    [slash(name.starts_with(b"/")), &segments.join(&b'/'), slash(name.ends_with(b"/"))].concat()
+}

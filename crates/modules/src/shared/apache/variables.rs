@@ -1,7 +1,6 @@
 //! The variables of rewriting and of expressions: `%{NAME}`.
 
-use crate::apache::mod_version;
-use crate::files::index;
+use crate::shared::apache::lookup;
 use contract::{Budget, Exchange, Peer, Reach, Replaced, Spent};
 use http::Status;
 use journal::clock::{self, Time};
@@ -110,12 +109,12 @@ pub(crate) fn of_programs(exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
 
 /// The server as applications know it that write `.htaccess` files: WordPress writes its rules for an Apache.
 pub(crate) fn server_software() -> Vec<u8> {
-    format!("Apache/{} (Fulmar)", mod_version::TEXT).into_bytes()
+    format!("Apache/{} (Fulmar)", super::VERSION_TEXT).into_bytes()
 }
 
 /// Whether a request is a subrequest in Apache, as the lookup of an index is.
 fn is_inner(exchange: &Exchange) -> bool {
-    exchange.subrequest || !exchange.wire.answered && index::is_lookup(exchange)
+    exchange.subrequest || !exchange.wire.answered && lookup::is_lookup(exchange)
 }
 
 /// The method of a request. As in Apache subrequests and error documents are fetched.

@@ -3,7 +3,7 @@
 use super::filling::Filling;
 use super::following::Following;
 use super::{Cached, Found, any_set, read_if_ready, uptime_s};
-use crate::shared::gateway::{is_listed, lists_fields};
+use crate::shared::connection_fields::{is_listed, lists_fields};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
 use cache::{Arriving, Content, Freshness, Head, HeadParts, Object, Rules, Whole, Writer, reason_of};

@@ -14,9 +14,9 @@ mod updates;
 mod variables;
 
 use crate::shared::eventually::Eventually;
+use crate::shared::host::host_and_port;
 use crate::shared::scratch::with_scratch;
-use crate::transform::slice::{self, slice_range};
-use crate::values::variables::host_and_port;
+use crate::shared::slices::{self, slice_range};
 use cache::rfc9111::{self, Use, Wish};
 use cache::{Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Rules};
 use contract::{Content, Event, Exchange, Reach, Subrequest, Template, Work};
@@ -753,7 +753,7 @@ fn wish(settings: &CacheSettings, exchange: &Exchange, is_update: bool) -> Wish 
 
 /// Whether a key names the part of a content that the request is for.
 fn is_part(exchange: &Exchange, key: &[u8]) -> bool {
-    if !slice::is_on(exchange) {
+    if !slices::is_on(exchange) {
         return false;
     }
     let mut range = Vec::new();

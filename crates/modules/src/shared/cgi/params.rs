@@ -2,8 +2,8 @@
 
 use crate::shared::apache::environment::{self, PHP_VALUE, PhpSettings};
 use crate::shared::cached::{self, Cached};
+use crate::shared::host::host_and_port;
 use crate::shared::scratch::with_scratch;
-use crate::values::variables::host_and_port;
 use conf::Diagnostic;
 use contract::hash::KeyedMap;
 use contract::{Args, Exchange, Loading, Template};

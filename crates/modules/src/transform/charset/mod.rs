@@ -63,6 +63,7 @@
 
 mod recoding;
 mod table;
+mod utf8;
 
 pub use table::CharsetMap;
 

@@ -1,6 +1,7 @@
 //! Recoding content that comes in pieces; how it is cut makes no difference.
 
 use super::table::Table;
+use super::utf8::{Begin, begin};
 use crate::shared::changed::Change;
 use std::io::Write;
 use std::sync::Arc;
@@ -12,31 +13,12 @@ pub(super) struct Recoding {
     begun: Vec<u8>,
 }
 
-/// What bytes in UTF-8 begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begin {
-    /// A character, or what has the form of one, and its length.
-    Character(u32, usize),
-    /// An invalid sequence, and its length.
-    Invalid(usize),
-    /// The beginning of a character.
-    Incomplete,
-}
-
 /// The largest character (RFC 3629).
 const CHARACTER_MAX: u32 = 0x10_ffff;
 
 impl Recoding {
     pub(super) fn new(table: Arc<Table>) -> Recoding {
         Recoding { table, begun: Vec::new() }
-    }
-
-    /// The character that bytes in UTF-8 begin with, where a table may have it.
-    pub(super) fn character(bytes: &[u8]) -> Option<u16> {
-        match begin(bytes) {
-            Begin::Character(character, _) => u16::try_from(character).ok(),
-            Begin::Invalid(_) | Begin::Incomplete => None,
-        }
     }
 
     fn decode(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
@@ -90,25 +72,6 @@ impl Change for Recoding {
 
     /// The beginning of a character that never ended is left out, as in nginx.
     fn end(&mut self, _: &mut Vec<u8>) {}
-}
-
-/// What bytes that do not start with ASCII begin with. A byte that cannot be within a character ends what it should have
-/// continued, and goes with it, as in nginx.
-fn begin(bytes: &[u8]) -> Begin {
-    let Some((&first, rest)) = bytes.split_first() else { return Begin::Incomplete };
-    let (bits, more, least) = match first {
-        0xf8.. => return Begin::Invalid(1),
-        0xf0.. => (first & 0x07, 3, 0x1_0000),
-        0xe0.. => (first & 0x0f, 2, 0x800),
-        0xc2.. => (first & 0x1f, 1, 0x80),
-        _ => return Begin::Invalid(1),
-    };
-    let Some(rest) = rest.get(..more) else { return Begin::Incomplete };
-    if let Some(stray) = rest.iter().position(u8::is_ascii) {
-        return Begin::Invalid(stray + 2);
-    }
-    let character = rest.iter().fold(u32::from(bits), |bits, byte| bits << 6 | u32::from(byte & 0x3f));
-    if character >= least { Begin::Character(character, more + 1) } else { Begin::Invalid(more + 1) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What each character of one charset is in another: `charset_map`.
 
-use super::recoding::Recoding;
+use super::utf8::character;
 use conf::spec::unexpected_block;
 use conf::{Diagnostic, Node, Word};
 use contract::{Args, Loading};
@@ -78,7 +78,7 @@ fn utf8_tables(lines: &[Node]) -> Result<(Table, Table), Diagnostic> {
     for line in lines {
         let (byte, word) = entry(line)?;
         let bytes = hex::bytes(&word.text).filter(|bytes| bytes.len() <= UTF8_MAX);
-        let character = bytes.as_deref().and_then(Recoding::character);
+        let character = bytes.as_deref().and_then(character);
         let (Some(bytes), Some(character)) = (bytes, character) else { return Err(invalid(line, word)) };
         forth[usize::from(byte)] = bytes.into();
         back.insert(character, byte);

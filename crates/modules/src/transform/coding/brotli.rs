@@ -1,6 +1,6 @@
 //! The brotli format (RFC 7932).
 
-use super::encoder::{Broken, Coder};
+use super::coder::{Broken, Coder};
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderDestroyInstance, BrotliEncoderStateStruct};
 use brotli::enc::encode::{BrotliEncoderOperation as Operation, BrotliEncoderParameter as Parameter};

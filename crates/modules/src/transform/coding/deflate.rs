@@ -1,6 +1,6 @@
 //! The gzip format (RFC 1952).
 
-use super::encoder::{Broken, Coder};
+use super::coder::{Broken, Coder};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// By how much the output grows at least.

@@ -1,62 +1,11 @@
 //! One coding of content, whichever it is: plain bytes in, coded bytes out.
 
 use super::brotli::Brotli;
+use super::coder::{Broken, Coder};
 use super::deflate::Deflate;
 use super::zstd::Zstd;
+use crate::shared::compression::Settings;
 use std::cell::RefCell;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-
-/// How content is compressed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Settings {
-    /// A level from 1 to 9, and how far back a repetition is found, as a power of two from 9 to 15.
-    Gzip { level: u8, window: u8 },
-    /// A quality from 0 to 11, and how far back a repetition is found, as a power of two from 10 to 24.
-    Brotli { quality: u8, window: u8 },
-    /// A level from 1 to 22, and what the client has to know beforehand.
-    Zstd { level: i32, dictionary: Option<Dictionary> },
-}
-
-/// A dictionary, shared by all that use it.
-#[derive(Clone, Debug)]
-pub struct Dictionary(pub(crate) Arc<[u8]>);
-
-impl PartialEq for Dictionary {
-    fn eq(&self, other: &Dictionary) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Dictionary {}
-
-impl Hash for Dictionary {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.as_ptr().hash(state);
-    }
-}
-
-/// The compressor gave up. It has no reason to, but what comes out of it cannot be used then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broken;
-
-/// A coding's compressor. What comes out is appended.
-pub(super) trait Coder {
-    /// Begins, once before anything else, with content of this length, where it is known.
-    fn begin(&mut self, length: Option<u64>) -> Result<(), Broken>;
-
-    /// Takes bytes, and gives what comes out by now, which may be nothing.
-    fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken>;
-
-    /// Gives all that was held back, so that the client can read every byte so far.
-    fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), Broken>;
-
-    /// Gives the rest.
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), Broken>;
-
-    /// Makes it ready to begin again; `false` where a new one is as good.
-    fn restart(&mut self) -> bool;
-}
 
 /// How many compressors a thread keeps for the next content: to make one costs as much as to compress a short page.
 const IDLE_MAX: usize = 4;
@@ -146,7 +95,8 @@ fn make(settings: &Settings) -> Result<Box<dyn Coder>, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dictionary, Encoder, Settings};
+    use super::{Encoder, Settings};
+    use crate::shared::compression::Dictionary;
     use crate::transform::coding::testing::{decode, decode_start};
 
     fn all() -> Vec<Settings> {

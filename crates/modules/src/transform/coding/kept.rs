@@ -1,7 +1,7 @@
 //! Compressed forms of files that are kept, so that a file that many ask for is compressed once. Each thread keeps
 //! its own, so no thread waits for another one.
 
-use super::encoder::Settings;
+use crate::shared::compression::Settings;
 use bytes::Bytes;
 use contract::FileIdentity;
 use std::cell::RefCell;

@@ -65,34 +65,26 @@
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>
 //! ```
 
-mod accept;
 mod brotli;
+mod coder;
 mod deflate;
 mod encoder;
 mod kept;
-mod ratio;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 mod zstd;
 
-pub(crate) use accept::{Accept, FULL, Weight};
-pub use encoder::Dictionary;
-pub(crate) use encoder::Settings;
-pub(crate) use ratio::show as show_ratio;
-
-use crate::apache::mod_filter::{self, OutputFilter};
+use crate::apache::mod_filter;
 use crate::shared::blocks::Blocks;
 use crate::shared::cached::Cached;
-use crate::shared::media_types::MediaTypes;
+use crate::shared::compression::{Accept, Offer, Ratio, RatioOf, Settings, Weight, varies};
 use crate::shared::validators;
-use crate::transform::gzip::{Rules, varies};
 use cache::rfc9111;
-use conf::{Contexts, Diagnostic};
+use conf::Diagnostic;
 use contract::{Body, Event, Exchange, Filter, Module, Piece, Reach, ScopeBuilder, View};
 use http::{ResponseHead, Status};
 use journal::clock::Time;
-use ratio::{Ratio, RatioOf};
 use std::rc::Rc;
 use stream::Compressed;
 
@@ -100,54 +92,8 @@ use stream::Compressed;
 pub static MODULE: Module =
     Module { name: "coding", directives: &[], variables: &[], compile: Some(compile) };
 
-/// Where directives about compression may stand.
-pub(crate) const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
-
-/// The shortest content that is compressed where nothing else is said, in bytes.
-pub(crate) const LENGTH_MIN: u64 = 20;
-
 /// Content up to this many bytes that is there is compressed at once, so that it leaves with its head.
 const AT_ONCE_MAX: u64 = 64 * 1024;
-
-/// A content coding (RFC 9110, section 8.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
-    Brotli,
-    Zstd,
-    Gzip,
-}
-
-impl Coding {
-    /// As fields call it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Coding::Brotli => "br",
-            Coding::Zstd => "zstd",
-            Coding::Gzip => "gzip",
-        }
-    }
-
-    /// What is behind the names of files in this coding.
-    pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Coding::Brotli => ".br",
-            Coding::Zstd => ".zst",
-            Coding::Gzip => ".gz",
-        }
-    }
-}
-
-/// A coding that a scope has on offer.
-pub(crate) struct Offer {
-    pub(crate) coding: Coding,
-    pub(crate) settings: Settings,
-    pub(crate) types: MediaTypes,
-    pub(crate) min_length: u64,
-    /// Which clients get it, where not all do that accept it.
-    pub(crate) rules: Option<Rules>,
-    /// Which files get it, where a `.htaccess` file says so.
-    pub(crate) filter: Option<OutputFilter>,
-}
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let offers = [
@@ -184,7 +130,7 @@ impl Filter for Compression {
         }
         exchange
             .tell(|| Event::new("coding", "the content is compressed").with("coding", offer.coding.name()));
-        let body = if exchange.is_head() { Body::Empty } else { offer.compress(exchange, body) };
+        let body = if exchange.is_head() { Body::Empty } else { compressed(offer, exchange, body) };
         let response = &mut exchange.response;
         // Neither name nor value can break a field.
         let _ = response.fields.push(b"Content-Encoding", offer.coding.name().as_bytes());
@@ -213,27 +159,18 @@ fn may_be_coded(response: &ResponseHead) -> bool {
     matches!(response.status, Status::OK | Status::FORBIDDEN | Status::NOT_FOUND) && !response.is_coded()
 }
 
-impl Offer {
-    /// Whether content is of a kind that this is for.
-    fn suits(&self, exchange: &Exchange) -> bool {
-        let response = &exchange.response;
-        self.filter.as_ref().is_none_or(|filter| filter.applies(exchange))
-            && response.content_length.is_none_or(|length| length >= self.min_length)
-            && self.types.hold(response.content_type.as_deref())
-    }
-
-    fn compress(&self, exchange: &Exchange, body: Body) -> Body {
-        let blocks = match Blocks::of(body) {
-            Ok(blocks) => blocks,
-            Err(tunnel) => return tunnel,
-        };
-        let ratio = Rc::new(Ratio::default());
-        exchange.attach(Reach::Shared, Rc::new(RatioOf { coding: self.coding, ratio: Rc::clone(&ratio) }));
-        let key = key(exchange, &blocks, &self.settings, Time::now().seconds);
-        // Another server may have said how long the content is that comes bit by bit.
-        let length = blocks.length().or(exchange.response.content_length);
-        compress((blocks, length), &self.settings, key, ratio)
-    }
+/// The body in the coding of an offer.
+fn compressed(offer: &Offer, exchange: &Exchange, body: Body) -> Body {
+    let blocks = match Blocks::of(body) {
+        Ok(blocks) => blocks,
+        Err(tunnel) => return tunnel,
+    };
+    let ratio = Rc::new(Ratio::default());
+    exchange.attach(Reach::Shared, Rc::new(RatioOf { coding: offer.coding, ratio: Rc::clone(&ratio) }));
+    let key = key(exchange, &blocks, &offer.settings, Time::now().seconds);
+    // Another server may have said how long the content is that comes bit by bit.
+    let length = blocks.length().or(exchange.response.content_length);
+    compress((blocks, length), &offer.settings, key, ratio)
 }
 
 /// What the compressed form is kept by, if the content is a file that is small and left alone.
@@ -268,8 +205,9 @@ fn compress(
 #[cfg(test)]
 mod tests {
     use super::testing::{CODINGS, decode, drain};
-    use super::{Coding, Settings, compress, kept, key, show_ratio};
+    use super::{Settings, compress, kept, key};
     use crate::shared::blocks::Blocks;
+    use crate::shared::compression::{Coding, show_ratio};
     use crate::testing::Site;
     use contract::{Body, Exchange, FileIdentity, Piece};
     use http::Status;

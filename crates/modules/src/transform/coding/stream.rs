@@ -1,10 +1,11 @@
 //! Content that is compressed while it is sent: a block of the plain content is taken when the connection can take
 //! more.
 
-use super::encoder::{Broken, Encoder, Settings};
+use super::coder::Broken;
+use super::encoder::Encoder;
 use super::kept;
-use super::ratio::Ratio;
 use crate::shared::blocks::{Block, Blocks};
+use crate::shared::compression::{Ratio, Settings};
 use bytes::Bytes;
 use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
 use std::rc::Rc;
@@ -181,9 +182,8 @@ impl Source for Compressed {
 mod tests {
     use super::Compressed;
     use crate::shared::blocks::Blocks;
+    use crate::shared::compression::{Ratio, Settings};
     use crate::testing::pull;
-    use crate::transform::coding::encoder::Settings;
-    use crate::transform::coding::ratio::Ratio;
     use crate::transform::coding::testing::{CODINGS, Slow, decode, decode_start, drain, file};
     use contract::{Body, Outcome, Piece, Pull, Source};
     use proptest::prelude::*;

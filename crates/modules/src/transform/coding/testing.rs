@@ -1,6 +1,6 @@
 //! Helpers for tests of codings: decoders, and content that arrives in pieces.
 
-use super::encoder::Settings;
+use crate::shared::compression::Settings;
 use crate::testing::pull;
 use bytes::Bytes;
 use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};

@@ -1,6 +1,6 @@
 //! The Zstandard format (RFC 8878).
 
-use super::encoder::{Broken, Coder};
+use super::coder::{Broken, Coder};
 use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 /// By how much the output grows at least.

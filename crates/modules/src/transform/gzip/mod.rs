@@ -63,15 +63,13 @@
 //! <p>short</p>
 //! ```
 
-mod rules;
-
-pub use rules::{Disabled, GZIP_DISABLE, GZIP_HTTP_VERSION, GZIP_PROXIED, GZIP_VARY};
-pub(crate) use rules::{Rules, varies};
-
+use crate::shared::compression::{
+    Coding, GZIP_DISABLE, GZIP_HTTP_VERSION, GZIP_PROXIED, GZIP_VARY, LENGTH_MIN, LEVELS, Offer, Rules,
+    Settings, parse_buffers, parse_power, show_ratio,
+};
 use crate::shared::media_types::{self, MediaTypes, Words};
-use crate::transform::coding::{Coding, LENGTH_MIN, LEVELS, Offer, Settings, show_ratio};
-use conf::{Arity, Contexts, Diagnostic, value};
-use contract::{Args, Directive, Loading, Module, Rule, Variable, View};
+use conf::{Arity, Contexts, value};
+use contract::{Directive, Module, Rule, Variable, View};
 
 /// Responses compressed on their way.
 pub static MODULE: Module = Module {
@@ -160,25 +158,6 @@ const WINDOW_WORDS: &str = "must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
 const HASHES: std::ops::RangeInclusive<u32> = 9..=17;
 const HASH_WORDS: &str = "must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k";
 
-/// Reads a size that is one of these powers of two.
-pub(crate) fn parse_power(
-    args: &Args<'_>,
-    powers: &std::ops::RangeInclusive<u32>,
-    words: &str,
-) -> Result<u64, Diagnostic> {
-    let size = args.value(0, value::size)?;
-    let fits = size.is_power_of_two() && powers.contains(&size.trailing_zeros());
-    if fits { Ok(size) } else { Err(args.error(words)) }
-}
-
-/// Reads the number and the size of buffers, which change nothing here.
-pub(crate) fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
-    let invalid = || args.error("invalid value");
-    let number = args.value(0, value::number).map_err(|_| invalid())?;
-    let size = args.value(1, value::size)?;
-    if number > 0 && size > 0 { Ok(()) } else { Err(invalid()) }
-}
-
 /// What a level offers of it.
 pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
     view.get(&GZIP).copied().filter(|&on| on)?;
@@ -191,7 +170,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &GZIP_TYPES, &[]),
         min_length: number(&GZIP_MIN_LENGTH, LENGTH_MIN),
         rules: Some(Rules::new(view)),
-        filter: None,
+        condition: None,
     })
 }
 

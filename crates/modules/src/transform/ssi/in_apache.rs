@@ -4,9 +4,9 @@ use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::Command;
 use super::source::{Asked, Expanding, INCLUDED_MAX, Inclusion, Problem, Settings, subrequest};
 use super::{VALUE_LENGTH_MAX, expression};
-use crate::apache::apache_core::sections::canonical;
-use crate::apache::mod_autoindex::short_size;
-use crate::shared::apache::urls::escape_uri;
+use crate::shared::apache::expression::PageVariables;
+use crate::shared::apache::short_size::short_size;
+use crate::shared::apache::urls::{canonical, escape_uri};
 use crate::shared::apache::{environment, judging, variables};
 use crate::shared::blocks::Blocks;
 use crate::shared::{files, validators};
@@ -106,12 +106,13 @@ fn document(exchange: &Exchange) -> Rc<Document> {
             told: Cell::new(false),
         });
         exchange.attach(Reach::Shared, Rc::clone(&document));
+        exchange.attach(Reach::Shared, Rc::new(PageVariables(apache_variable)));
         document
     })
 }
 
 /// The value of a variable, for an expression of a page.
-pub(crate) fn apache_variable(exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
+fn apache_variable(exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
     let document = exchange.attached::<Document>()?;
     let set = Common::of(exchange).get(name);
     set.or_else(|| document.variable(name, "%A, %d-%b-%Y %H:%M:%S %Z", exchange))

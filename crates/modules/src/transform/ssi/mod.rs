@@ -71,7 +71,7 @@ use crate::shared::media_types::{self, MediaTypes, Words};
 use crate::shared::validators;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Body, Directive, Exchange, Filter, Module, Rule, ScopeBuilder, View};
-pub(crate) use in_apache::{Texts, apache_variable, expand_as_apache};
+pub(crate) use in_apache::{Texts, expand_as_apache};
 use page::Common;
 use source::{Expanding, Settings};
 

@@ -40,9 +40,7 @@ pub(crate) mod user;
 
 pub(crate) use client::remote_addr;
 pub(crate) use lists::joined;
-pub(crate) use request::{
-    argument, cookie, host_and_port, http_field, remote_user, request_line, request_time,
-};
+pub(crate) use request::{argument, cookie, http_field, remote_user, request_line, request_time};
 pub(crate) use response::{body_bytes_sent, status};
 
 use contract::{Module, Variable};

@@ -3,7 +3,7 @@
 use super::lists::{joined, put, put_number, put_port, put_some, put_thousandths};
 use super::user;
 use crate::shared::apache::variables as apache;
-use crate::shared::files;
+use crate::shared::{self, files};
 use contract::{Exchange, Replaced, RequestBody};
 use http::hex;
 use journal::Level;
@@ -89,8 +89,7 @@ pub(super) fn server_protocol(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
 }
 
 pub(super) fn host(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let asked = &exchange.request.host;
-    if asked.is_empty() { put(exchange.server_name(), out) } else { put(asked, out) }
+    put(shared::host::host(exchange), out)
 }
 
 pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -99,14 +98,6 @@ pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 
 pub(super) fn is_request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(if exchange.request.port.is_some() { ":" } else { "" }, out)
-}
-
-/// The host that the request is for: of an absolute target, of `Host`, or the server's name; and the port that stands
-/// there.
-pub(crate) fn host_and_port(exchange: &Exchange, out: &mut Vec<u8>) {
-    host(exchange, "", out);
-    is_request_port(exchange, "", out);
-    request_port(exchange, "", out);
 }
 
 pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

@@ -1,12 +1,11 @@
 //! Expression → truth, for a request.
 
-use super::{Function, Glob, Node, Part, Test, Text, Variable};
-use crate::apache::mod_access_compat::in_network;
-use crate::files::index;
+use super::{Function, Glob, Node, PageVariables, Part, Test, Text, Variable};
 use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::lookup;
 use crate::shared::apache::urls::escape_uri;
 use crate::shared::apache::{environment, glob, variables};
-use crate::transform::ssi;
+use crate::shared::networks::in_network;
 use conf::value::Captures;
 use contract::{Budget, Exchange};
 use http::{base64, hex};
@@ -104,7 +103,7 @@ impl<'e> Evaluation<'e> {
                 return Ok(!off.iter().any(|off| text.eq_ignore_ascii_case(off))
                     && !text.eq_ignore_ascii_case(b"no"));
             }
-            Test::Url => return Ok(!text.is_empty() && !index::is_lookup(self.exchange)),
+            Test::Url => return Ok(!text.is_empty() && !lookup::is_lookup(self.exchange)),
             _ if !variables::is_inside(self.exchange, text) => return Ok(false),
             _ => {}
         }
@@ -187,7 +186,10 @@ impl<'e> Evaluation<'e> {
             Function::Unbase64 => base64::decode(argument).unwrap_or_default(),
             Function::Md5 => hex::text(&Md5::digest(argument)).into_bytes(),
             Function::Sha1 => hex::text(&Sha1::digest(argument)).into_bytes(),
-            Function::PageVariable => ssi::apache_variable(exchange, argument).unwrap_or_default(),
+            Function::PageVariable => {
+                let page = exchange.attached::<PageVariables>();
+                page.and_then(|page| (page.0)(exchange, argument)).unwrap_or_default()
+            }
             Function::Note | Function::OwnEnvironment => Vec::new(),
         }
     }

@@ -19,6 +19,9 @@ pub(crate) struct Expression {
     names_user: bool,
 }
 
+/// Finds a variable of the page with commands that the request is for; attached by what reads such a page.
+pub(crate) struct PageVariables(pub(crate) fn(&Exchange, &[u8]) -> Option<Vec<u8>>);
+
 /// A text with variables.
 #[derive(Debug)]
 pub(crate) struct Text {

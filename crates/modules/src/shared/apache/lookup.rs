@@ -8,38 +8,38 @@ use std::sync::Arc;
 
 /// How far the search for an index came where `.htaccess` files count.
 #[derive(Default)]
-pub(super) struct Search {
+pub(crate) struct Search {
     /// The path and the query of the directory.
-    pub(super) directory: (Vec<u8>, Option<Vec<u8>>),
+    pub(crate) directory: (Vec<u8>, Option<Vec<u8>>),
     /// The settings of the directory.
-    pub(super) scope: Option<Arc<Scope>>,
+    pub(crate) scope: Option<Arc<Scope>>,
     /// The path of the index that was found; empty when the request went elsewhere from there.
-    pub(super) index: Vec<u8>,
+    pub(crate) index: Vec<u8>,
     /// The position of the name to try next.
-    pub(super) next: usize,
+    pub(crate) next: usize,
     /// Whether there is no further name.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
     /// The error for whose document this is.
-    pub(super) error: Option<Status>,
+    pub(crate) error: Option<Status>,
     /// The status that a file refused an index with.
-    pub(super) refused: Cell<Option<Status>>,
+    pub(crate) refused: Cell<Option<Status>>,
     /// Whether the name is that of a directory.
-    pub(super) is_directory: bool,
+    pub(crate) is_directory: bool,
     /// Whether this is no index, but the path of a `FallbackResource`.
-    pub(super) is_fallback: bool,
+    pub(crate) is_fallback: bool,
     /// Whether a refusal sent the request back to the directory.
-    pub(super) is_back: Cell<bool>,
+    pub(crate) is_back: Cell<bool>,
 }
 
 impl Search {
     /// Whether the answer to the lookup of an index is that of the directory. As in Apache a redirect is, and the last
     /// index may ask for a password.
-    pub(super) fn ends_with(&self, status: Status) -> bool {
+    pub(crate) fn ends_with(&self, status: Status) -> bool {
         self.is_fallback || status.is_redirection() || status == Status::UNAUTHORIZED && self.is_last
     }
 
     /// The search that a refusal sent back to the directory.
-    pub(super) fn of(exchange: &Exchange) -> Option<Rc<Search>> {
+    pub(crate) fn of(exchange: &Exchange) -> Option<Rc<Search>> {
         let search = exchange.attached::<Search>()?;
         (search.is_back.get() && search.directory.0 == exchange.request.path).then_some(search)
     }
@@ -47,12 +47,12 @@ impl Search {
 
 /// An index that does not exist, while a subrequest finds out whether the rules refuse or redirect it.
 #[derive(Default)]
-pub(super) struct Asked {
-    pub(super) path: RefCell<Vec<u8>>,
+pub(crate) struct Asked {
+    pub(crate) path: RefCell<Vec<u8>>,
     /// The settings of the directory.
-    pub(super) scope: RefCell<Option<Arc<Scope>>>,
+    pub(crate) scope: RefCell<Option<Arc<Scope>>>,
     /// The status that a rule answered with.
-    pub(super) answered: Cell<Option<Status>>,
+    pub(crate) answered: Cell<Option<Status>>,
 }
 
 /// Whether the request asks about an index that does not exist. As in Apache it does not follow a rule that leads

@@ -7,17 +7,17 @@ use std::rc::Rc;
 
 /// The lengths of content before and after it was compressed, once that is done.
 #[derive(Debug, Default)]
-pub(super) struct Ratio {
+pub(crate) struct Ratio {
     lengths: Cell<(u64, u64)>,
 }
 
 impl Ratio {
-    pub(super) fn set(&self, plain: u64, compressed: u64) {
+    pub(crate) fn set(&self, plain: u64, compressed: u64) {
         self.lengths.set((plain, compressed));
     }
 
     #[cfg(test)]
-    pub(super) fn lengths(&self) -> (u64, u64) {
+    pub(crate) fn lengths(&self) -> (u64, u64) {
         self.lengths.get()
     }
 
@@ -30,9 +30,9 @@ impl Ratio {
 }
 
 /// The ratio of the response's content in one coding.
-pub(super) struct RatioOf {
-    pub(super) coding: Coding,
-    pub(super) ratio: Rc<Ratio>,
+pub(crate) struct RatioOf {
+    pub(crate) coding: Coding,
+    pub(crate) ratio: Rc<Ratio>,
 }
 
 /// Appends the ratio of content that was sent in this coding.

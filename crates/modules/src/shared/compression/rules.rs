@@ -1,7 +1,7 @@
 //! Who gets compressed content: `gzip_vary`, `gzip_proxied`, `gzip_http_version`, `gzip_disable`. They hold for `gzip`,
 //! `gunzip` and `gzip_static` alike.
 
-use crate::transform::coding::{Accept, Coding, LEVELS};
+use super::{Accept, Coding, LEVELS};
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
 use http::Version;
@@ -9,13 +9,13 @@ use http::browser::is_msie6;
 use journal::clock::Time;
 
 /// `gzip_vary on | off`
-pub static GZIP_VARY: Directive<bool> = Directive::flag("gzip_vary")
+pub(crate) static GZIP_VARY: Directive<bool> = Directive::flag("gzip_vary")
     .within(LEVELS)
     .default("off")
     .help("Whether `Vary: Accept-Encoding` is sent, for caches in front of the server.");
 
 /// `gzip_proxied off | any | CONDITION …`
-pub static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_proxied)
+pub(crate) static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_proxied)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -23,14 +23,14 @@ pub static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_p
     .help("When requests that came through a proxy get compressed content.");
 
 /// `gzip_http_version 1.0 | 1.1`
-pub static GZIP_HTTP_VERSION: Directive<Version> =
+pub(crate) static GZIP_HTTP_VERSION: Directive<Version> =
     Directive::new("gzip_http_version", |args, _| args.value(0, |word| value::choice(word, &VERSIONS)))
         .within(LEVELS)
         .default("1.1")
         .help("The lowest version of HTTP that gets compressed content.");
 
 /// `gzip_disable PATTERN … | msie6`
-pub static GZIP_DISABLE: Directive<Disabled> = Directive::new("gzip_disable", parse_disable)
+pub(crate) static GZIP_DISABLE: Directive<Disabled> = Directive::new("gzip_disable", parse_disable)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -62,7 +62,7 @@ const CONDITIONS: [(&str, u32); 9] = [
 
 /// Clients that one `gzip_disable` names.
 #[derive(Clone, Default)]
-pub struct Disabled {
+pub(crate) struct Disabled {
     patterns: Vec<Regex>,
     msie6: bool,
 }
