@@ -160,6 +160,9 @@ impl<'ast> Visit<'ast> for Names {
     }
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
+
+    /// `pub(super)` says who may use an item; it imports nothing.
+    fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 }
 
 fn join(path: &syn::Path) -> String {
@@ -326,6 +329,11 @@ mod tests {
         assert!(found.contains(&"log!".into()));
         assert!(found.contains(&"std::fs::read".into()));
         assert!(!found.contains(&"dbg!".into()));
+    }
+
+    #[test]
+    fn visibility_imports_nothing() {
+        assert_eq!(texts("pub(super) const A: u8 = 1; pub(in crate::b) fn c() {}"), ["u8"]);
     }
 
     #[test]

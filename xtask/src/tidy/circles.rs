@@ -8,15 +8,57 @@ use crate::syntax;
 use crate::tree::Tree;
 
 /// The crates that are checked.
-const SOURCES: [&str; 4] =
-    ["crates/engine/src", "crates/server/src", "crates/site/src", "crates/upstream/src"];
-
-/// Modules that others may import in a circle.
-const RECURSIVE: &[(&str, &str)] = &[
-    // A request may wait for other requests, which are requests in turn.
-    ("crates/engine/src", "inner"),
-    ("crates/engine/src", "detached"),
+const SOURCES: [&str; 5] = [
+    "crates/engine/src",
+    "crates/modules/src",
+    "crates/server/src",
+    "crates/site/src",
+    "crates/upstream/src",
 ];
+
+/// A module that others may import in a circle, and why.
+struct Recursive {
+    /// The folder of its crate's sources.
+    source: &'static str,
+    /// Its path below the crate root.
+    module: &'static str,
+    reason: &'static str,
+}
+
+const RECURSIVE: &[Recursive] = &[
+    Recursive {
+        source: "crates/engine/src",
+        module: "inner",
+        reason: "a request may wait for other requests, which are requests in turn",
+    },
+    Recursive {
+        source: "crates/engine/src",
+        module: "detached",
+        reason: "a request may start other requests, which are requests in turn",
+    },
+    Recursive {
+        source: "crates/modules/src",
+        module: "gateway::proxy::handler",
+        reason: "the handler is its settings, which all parts of a conversation read",
+    },
+    Recursive {
+        source: "crates/modules/src",
+        module: "logging::access_log::line",
+        reason: "an object in JSON is a line, and escapes its values as other lines do",
+    },
+    Recursive {
+        source: "crates/modules/src",
+        module: "transform::ssi::in_apache",
+        reason: "a page may have Apache's commands, which add to what the page is",
+    },
+    Recursive {
+        source: "crates/modules/src",
+        module: "transform::ssi::source",
+        reason: "a page may include pages, which are pages in turn",
+    },
+];
+
+const THIS_FILE: &str = "xtask/src/tidy/circles.rs";
 
 /// The imports of one module: the line of the first import of each other module.
 struct Module {
@@ -29,6 +71,33 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn check_crate(tree: &Tree, source: &str) -> Vec<Finding> {
+    let modules = modules(tree, source);
+    let listed = RECURSIVE.iter().filter(|listed| listed.source == source);
+    let idle: Vec<_> = listed.clone().filter_map(|listed| unused(tree, &modules, listed)).collect();
+    let listed: BTreeSet<&str> = listed.map(|listed| listed.module).collect();
+    let is_counted = |target: &String| !listed.contains(target.as_str());
+    let counted = modules.into_iter().map(|(name, Module { path, imports })| {
+        let imports = imports.into_iter().filter(|(target, _)| is_counted(target)).collect();
+        (name, Module { path, imports })
+    });
+    circles(&counted.collect()).into_iter().chain(idle).collect()
+}
+
+/// A listed module that is in no circle.
+fn unused(tree: &Tree, modules: &BTreeMap<String, Module>, listed: &Recursive) -> Option<Finding> {
+    let name = listed.module;
+    let module = modules.get(name)?;
+    if module.imports.keys().any(|target| way(modules, target, name).is_some()) {
+        return None;
+    }
+    let list = tree.file(THIS_FILE)?;
+    let line = list.line_where(|line| line.contains(&format!("\"{name}\"")));
+    let message = format!("`{name}` is in no circle, although {}", listed.reason);
+    Some(Finding::new(THIS_FILE, line, message, "remove it from the list"))
+}
+
+/// All modules of a crate, with what they import.
+fn modules(tree: &Tree, source: &str) -> BTreeMap<String, Module> {
     let files = tree.sources().filter(|file| !tree.is_test_only(&file.path));
     let files: Vec<_> = files.filter_map(|file| Some((module_of(&file.path, source)?, file))).collect();
     let known: BTreeSet<String> = files.iter().map(|(module, _)| module.join("::")).collect();
@@ -42,7 +111,7 @@ fn check_crate(tree: &Tree, source: &str) -> Vec<Finding> {
                 continue;
             };
             let is_parent = name == target || name.starts_with(&format!("{target}::"));
-            if !is_parent && !RECURSIVE.contains(&(source, target.as_str())) {
+            if !is_parent {
                 imports.entry(target).or_insert(found.line);
             }
         }
@@ -53,7 +122,7 @@ fn check_crate(tree: &Tree, source: &str) -> Vec<Finding> {
         });
         modules.insert(name, Module { path: file.path.clone(), imports });
     }
-    circles(&modules)
+    modules
 }
 
 /// The file that a path below the crate root leads into.
@@ -157,5 +226,14 @@ mod tests {
         let inner = ("crates/engine/src/inner.rs", "use crate::doing::A;");
         let doing = ("crates/engine/src/doing.rs", "use crate::inner::B;");
         assert_eq!(check(&Tree::of(&[root, inner, doing])), []);
+    }
+
+    #[test]
+    fn listed_module_without_a_circle_is_found() {
+        let root = ("crates/engine/src/lib.rs", "mod inner; mod doing;");
+        let inner = ("crates/engine/src/inner.rs", "use crate::doing::A;");
+        let doing = ("crates/engine/src/doing.rs", "");
+        let list = (THIS_FILE, "\n\"inner\"");
+        assert_eq!(places(&check(&Tree::of(&[root, inner, doing, list]))), [format!("{THIS_FILE}:2")]);
     }
 }

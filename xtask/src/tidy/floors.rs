@@ -51,6 +51,39 @@ const HOUSES: &[House] = &[
         ],
     },
     House {
+        source: "crates/modules/src",
+        floors: &[
+            Floor { name: "shared", modules: &["shared"] },
+            Floor {
+                name: "features that need no other",
+                modules: &["files::root", "limits", "logging::error_log", "transform", "values"],
+            },
+            Floor {
+                name: "opening files",
+                modules: &["apache::apache_core::content", "files::open_file_cache", "files::symlinks"],
+            },
+            Floor {
+                name: "upstream servers",
+                modules: &["gateway::resolver", "gateway::upstream", "gateway::upstream_deny"],
+            },
+            Floor {
+                name: "handlers",
+                modules: &[
+                    "authorization",
+                    "connection",
+                    "gateway",
+                    "logging",
+                    "rewriting",
+                    "shared::cgi",
+                    "stream",
+                ],
+            },
+            Floor { name: "apache", modules: &["apache"] },
+            // Files are served by the rules of `.htaccess` files, which also name filters that compress.
+            Floor { name: "files", modules: &["files", "transform::coding"] },
+        ],
+    },
+    House {
         source: "crates/server/src",
         floors: &[
             Floor {
@@ -143,6 +176,13 @@ const HOUSES: &[House] = &[
     },
 ];
 
+/// A file that may use an item of its crate's root, and why.
+const USES_OF_ROOTS: &[(&str, &str, &str)] = &[
+    ("crates/modules/src/shared/names.rs", "ALL", "a name that a directive defines must not be a feature's"),
+    ("crates/modules/src/shared/dynamic.rs", "ALL", "a page may name any variable while it is served"),
+    ("crates/modules/src/connection/process/mod.rs", "ALL", "`load_module` names a module that is built in"),
+];
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     HOUSES.iter().flat_map(|house| check_house(tree, house)).collect()
 }
@@ -177,7 +217,7 @@ fn check_file(file: &File, house: &House, module: &[&str], height: usize) -> Vec
                 let message = format!("floor {here} imports `{}` of floor {there}", target.join("::"));
                 (message, "move what is needed down, or the caller up")
             }
-            None if target.len() == 1 && !name.text.ends_with('!') => {
+            None if target.len() == 1 && !name.text.ends_with('!') && !may_use(&file.path, target[0]) => {
                 (format!("`{}` is an item of the crate root", name.text), "use the path of its module")
             }
             _ => continue,
@@ -185,6 +225,10 @@ fn check_file(file: &File, house: &House, module: &[&str], height: usize) -> Vec
         found.push(Finding::new(&file.path, name.line, message, instead));
     }
     found
+}
+
+fn may_use(path: &str, item: &str) -> bool {
+    USES_OF_ROOTS.iter().any(|(file, known, _)| (*file, *known) == (path, item))
 }
 
 impl House {
@@ -288,5 +332,22 @@ mod tests {
         };
         let heights = [&["conn", "h1", "head"][..], &["conn", "h2"], &["worker"], &["conn2"]];
         assert_eq!(heights.map(|path| house.height(path)), [Some(0), Some(1), Some(1), None]);
+    }
+
+    #[test]
+    fn rooms_of_features_have_floors() {
+        let root =
+            ("crates/modules/src/lib.rs", "mod shared { mod a; } mod apache { mod b; } static ALL: u8 = 1;");
+        let shared = ("crates/modules/src/shared/a.rs", "use crate::apache::b::B;\nuse crate::ALL;");
+        let apache = ("crates/modules/src/apache/b.rs", "use crate::shared::a::A; pub(super) fn c() {}");
+        let found = places(&check(&Tree::of(&[root, shared, apache])));
+        assert_eq!(found, ["crates/modules/src/shared/a.rs:1", "crates/modules/src/shared/a.rs:2"]);
+    }
+
+    #[test]
+    fn listed_file_may_use_an_item_of_the_root() {
+        let root = ("crates/modules/src/lib.rs", "mod shared { mod names; }");
+        let names = ("crates/modules/src/shared/names.rs", "use crate::ALL;");
+        assert_eq!(check(&Tree::of(&[root, names])), []);
     }
 }
