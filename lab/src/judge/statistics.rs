@@ -9,6 +9,16 @@ use crate::model::random::XorShift;
 /// than one case of twenty: with three pairs, one comparison of four finds a difference between equal servers.
 pub const FEWEST: u32 = 6;
 
+/// A result that chance gives less often than this is significant.
+pub const CHANCE: f64 = 0.05;
+
+/// How many turns can decide one of so many comparisons: with fewer, Holm's correction takes even the smallest possible
+/// p-value, 2 / 2ⁿ, to [`CHANCE`] or beyond.
+pub fn fewest_for(comparisons: usize) -> u32 {
+    let smallest = |turns: u32| 2.0 * 0.5_f64.powi(turns.cast_signed()) * comparisons.max(1) as f64;
+    (FEWEST..64).find(|turns| smallest(*turns) < CHANCE).unwrap_or(64)
+}
+
 /// How many times a sample is drawn anew.
 pub const RESAMPLES: usize = 10_000;
 
@@ -114,6 +124,17 @@ fn middle(sample: &mut [f64]) -> f64 {
         even if even % 2 == 0 => f64::midpoint(sample[middle - 1], sample[middle]),
         _ => sample[middle],
     }
+}
+
+/// The value below which a normally distributed one lies with this probability (from 0.5 to almost 1).
+pub fn normal_quantile(probability: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        // With many degrees of freedom Student's distribution is the normal one.
+        if within(middle, 1000) < 2.0 * probability - 1.0 { low = middle } else { high = middle }
+    }
+    low
 }
 
 /// How many of the medians lie beyond each end of the interval. A bootstrap of few values is too narrow; the ends move
@@ -237,6 +258,27 @@ mod tests {
         let smallest = (2..10).find(|turns| wrong(*turns) <= 0.05);
         assert_eq!(smallest, Some(FEWEST as usize));
         assert!((0.2..0.3).contains(&wrong(3)), "one of four");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (probability, value) in [(0.5, 0.0), (0.8, 0.8416), (0.975, 1.96), (0.9995, 3.29)] {
+            assert!((normal_quantile(probability) - value).abs() < 0.02, "{probability}");
+        }
+    }
+
+    #[test]
+    fn more_comparisons_need_more_turns() {
+        assert_eq!([0, 1, 2, 24, 100].map(fewest_for), [FEWEST, FEWEST, 7, 10, 12]);
+        for family in [1, 2, 24, 100] {
+            let significant = |turns: u32| {
+                let mut all = vec![p_value(&vec![2.0; turns as usize]); 1];
+                all.resize(family, 1.0);
+                holm(&all)[0] < CHANCE
+            };
+            let fewest = fewest_for(family);
+            assert!(significant(fewest) && !significant(fewest - 1), "{family}");
+        }
     }
 
     #[test]

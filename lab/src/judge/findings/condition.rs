@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::statistics::{Estimate, p_value};
+use crate::judge::statistics::{CHANCE, Estimate, fewest_for, p_value};
 use crate::model::block;
 use crate::model::experiment::{Clients, Condition, TURNS};
 use crate::model::figure::Figure;
@@ -12,7 +12,7 @@ use super::data::{Data, Filter, Series};
 use super::pairs::{self, Pair};
 use super::{Direction, Evidence, Outcome, Ratio, Remedy, Test};
 
-/// What the data say about a condition, before all p-values of the experiment are corrected together.
+/// What the data say about a condition, before all p-values of the publication are corrected together.
 pub(super) enum Tested {
     /// Pairs, each of which has to lie within bounds.
     Pairs(Pairs),
@@ -56,8 +56,14 @@ struct Doubt {
     remedy: Remedy,
 }
 
-/// A p-value from which on chance is thought able to have done it.
-const CHANCE: f64 = 0.05;
+/// How likely chance gives as much as a pair shows.
+#[derive(Clone, Copy)]
+struct Chance {
+    /// By Holm's correction.
+    p: f64,
+    /// Over so many comparisons.
+    family: usize,
+}
 
 /// More turns than these take too long.
 const TURNS_MOST: usize = 100;
@@ -116,12 +122,20 @@ fn failing(data: &Data<'_>, condition: &Condition) -> String {
 }
 
 impl Pairs {
-    /// How likely each pair is by chance, where a claim can be made of it.
+    /// The p-values of all comparisons: of each pair with its bound; then, if a lead of a certain size is asked for, of each
+    /// pair with 1, which is its direction. Published figures and idle connections are of one turn and have none.
     pub(super) fn p_values(&self) -> Vec<f64> {
-        if self.indicative() {
+        if self.fewest <= 1 {
             return Vec::new();
         }
-        self.pairs.iter().map(|pair| self.bound.p_value(pair)).collect()
+        let bounds = self.pairs.iter().map(|pair| self.bound.p_value(pair));
+        let directions = self.pairs.iter().filter(|_| self.has_size()).map(|pair| p_value(&pair.ratios));
+        bounds.chain(directions).collect()
+    }
+
+    /// Whether a lead has to be of a certain size.
+    fn has_size(&self) -> bool {
+        matches!(self.bound, Bound::Better { by, .. } if by > 1.0)
     }
 
     /// Whether the figures only hint, because there are fewer turns than a claim needs.
@@ -129,14 +143,15 @@ impl Pairs {
         self.pairs.iter().any(|pair| pair.ratios.len() < TURNS as usize)
     }
 
-    /// Judges all pairs, with their corrected p-values where they have some.
-    pub(super) fn judge(&self, corrected: &[f64]) -> Evidence {
-        let judged: Vec<(Outcome, String, Option<Remedy>)> = self
-            .pairs
-            .iter()
-            .enumerate()
-            .map(|(index, pair)| self.judge_pair(pair, corrected.get(index).copied()))
-            .collect();
+    /// Judges all pairs. `corrected` has the [p-values](Pairs::p_values) after Holm's correction, over a family of so many
+    /// comparisons.
+    pub(super) fn judge(&self, corrected: &[f64], family: usize) -> Evidence {
+        let chance = |index: usize| corrected.get(index).map(|p| Chance { p: *p, family });
+        let judged: Vec<(Outcome, String, Option<Remedy>)> =
+            self.pairs.iter().enumerate().map(|(index, pair)| self.judge_pair(pair, chance(index))).collect();
+        let of_direction = corrected.get(self.pairs.len()..).unwrap_or_default();
+        let directions = if self.has_size() { of_direction } else { corrected };
+        let direction = |(index, pair): (usize, &Pair)| self.direction(pair, directions.get(index).copied());
         let mut order: Vec<usize> = (0..judged.len()).collect();
         let room = |index: usize| self.bound.room(self.pairs[index].ratio.median);
         order.sort_by(|one, other| {
@@ -154,8 +169,10 @@ impl Pairs {
             let (so, weakest) = (count(Outcome::Met), &judged[weakest].1);
             format!("so at {so} of {}{undecided}, weakest {weakest}", judged.len())
         };
-        let ratio = |(index, pair): (usize, &Pair)| {
-            self.bound.ratio(pair, corrected.get(index).copied(), judged[index].0)
+        let ratio = |(index, pair): (usize, &Pair)| Ratio {
+            p_holm: corrected.get(index).copied(),
+            p_direction_holm: of_direction.get(index).copied(),
+            ..self.bound.ratio(pair, judged[index].0)
         };
         Evidence {
             outcome: judged[weakest].0,
@@ -164,19 +181,20 @@ impl Pairs {
                 failing => format!("{}: {text}; {failing}", self.words),
             },
             ratio: Some(self.pairs[weakest].ratio),
-            direction: self.pairs.iter().filter_map(|pair| self.direction(pair)).min(),
+            direction: self.pairs.iter().enumerate().filter_map(direction).min(),
             remedy: judged.iter().filter_map(|(.., remedy)| *remedy).max(),
             ratios: self.pairs.iter().enumerate().map(ratio).collect(),
         }
     }
 
-    /// Whether the first one of a pair leads, where one is asked to.
-    fn direction(&self, pair: &Pair) -> Option<Direction> {
+    /// Whether the first one of a pair leads, where one is asked to. `p` is corrected.
+    fn direction(&self, pair: &Pair, p: Option<f64>) -> Option<Direction> {
         let Bound::Better { noise, .. } = &self.bound else { return None };
         let floor = noise.get(&pair.at).copied().unwrap_or_default();
         let is_within = pair.ratio.median.ln().abs() <= floor && floor > 0.0;
+        let is_chance = p.is_some_and(|p| p >= CHANCE) || pair.ratios.len() < self.fewest;
         Some(match pair.ratio {
-            _ if is_within || pair.ratios.len() < self.fewest => Direction::Undecided,
+            _ if is_within || is_chance => Direction::Undecided,
             Estimate { low, .. } if low > 1.0 => Direction::Holds,
             Estimate { high, .. } if high < 1.0 => Direction::DoesNotHold,
             _ => Direction::Undecided,
@@ -184,14 +202,14 @@ impl Pairs {
     }
 
     /// Whether a pair is as asked for, its words, and what would decide it if it is undecided.
-    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (Outcome, String, Option<Remedy>) {
+    fn judge_pair(&self, pair: &Pair, chance: Option<Chance>) -> (Outcome, String, Option<Remedy>) {
         let ratio = pair.ratio;
         let (low, high) = (words::number(ratio.low), words::number(ratio.high));
         let interval = if pair.ratios.len() > 1 { format!(" ({low} to {high})") } else { String::new() };
         let value = |value: f64| words::scaled(self.figure, value);
         let values = format!("{} and {}", value(pair.values.0), value(pair.values.1));
         let mut text = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
-        let doubt = too_few(pair.ratios.len(), self.fewest).or_else(|| self.bound.doubt(pair, p));
+        let doubt = too_few(pair.ratios.len(), self.fewest).or_else(|| self.bound.doubt(pair, chance));
         let outcome = match self.bound.side(ratio.median) {
             _ if doubt.is_some() => Outcome::Undecided,
             Side::Inside => Outcome::Met,
@@ -257,8 +275,8 @@ impl Bound {
         if self.shows_alike(pair.ratio.median) { p / 2.0 } else { p }
     }
 
-    /// A judged pair as data files have it.
-    fn ratio(&self, pair: &Pair, p_holm: Option<f64>, outcome: Outcome) -> Ratio {
+    /// A judged pair as data files have it, without correction.
+    fn ratio(&self, pair: &Pair, outcome: Outcome) -> Ratio {
         let (at_least, at_most) = self.ends();
         Ratio {
             place: pair.at.clone(),
@@ -269,7 +287,8 @@ impl Bound {
             at_most,
             test: if self.shows_alike(pair.ratio.median) { Test::Alike } else { Test::Bound },
             p: (pair.ratios.len() > 1).then(|| self.p_value(pair)),
-            p_holm,
+            p_holm: None,
+            p_direction_holm: None,
             outcome,
         }
     }
@@ -280,7 +299,7 @@ impl Bound {
     }
 
     /// Why nothing can be said of a pair, if nothing can.
-    fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<Doubt> {
+    fn doubt(&self, pair: &Pair, chance: Option<Chance>) -> Option<Doubt> {
         let ratio = pair.ratio;
         let is_lead = self.ends() == (Some(1.0), None);
         let is_shown_alike = self.shows_alike(ratio.median) && self.p_value(pair) < CHANCE;
@@ -313,9 +332,7 @@ impl Bound {
                 return Some(Doubt { words, remedy: turns.map_or(Remedy::QuieterMachine, Remedy::Turns) });
             }
         }
-        let p = p.filter(|p| *p >= CHANCE)?;
-        let words = format!("chance gives as much with p = {p:.2}, by Holm's correction");
-        Some(Doubt { words, remedy: Remedy::Turns(2 * pair.ratios.len()) })
+        chance.filter(|chance| chance.p >= CHANCE).map(|chance| chance.doubt(pair.ratios.len()))
     }
 
     /// With how many turns the interval of a pair would end before the bounds that lie in it, if the ratio stayed: an
@@ -332,6 +349,23 @@ impl Bound {
         let turns = pair.ratios.len();
         let needed = turns as f64 * inside.map(factor).fold(1.0, f64::max);
         (turns + 1..=TURNS_MOST).find(|turns| *turns as f64 >= needed)
+    }
+}
+
+impl Chance {
+    /// Why a pair of so many turns is undecided.
+    fn doubt(self, turns: usize) -> Doubt {
+        let Chance { p, family } = self;
+        let needed = fewest_for(family) as usize;
+        if turns < needed {
+            let words = format!(
+                "{turns} turns cannot decide one of {family} comparisons (Holm's correction), {needed} can"
+            );
+            return Doubt { words, remedy: Remedy::Turns(needed) };
+        }
+        let words =
+            format!("chance gives as much with p = {p:.2}, by Holm's correction for {family} comparisons");
+        Doubt { words, remedy: Remedy::Turns(2 * turns) }
     }
 }
 

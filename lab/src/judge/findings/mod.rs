@@ -8,9 +8,10 @@
 //!   outside, and undecided otherwise. That two are alike within a range with two ends is shown by two one-sided tests.
 //! - If one contender is to be better than another, the ratio must also be farther beyond the limit than the noise floor:
 //!   the largest difference between the medians of two copies of one program (twins) at the same place.
-//! - After Holm's correction over all comparisons of the publication the result must still be significant. Otherwise it
-//!   is undecided.
-//! - With fewer than six turns there is no verdict. With fewer than 20 a verdict is indicative.
+//! - After Holm's correction over all comparisons of the publication the result must still be significant, whatever the number
+//!   of turns. Otherwise it is undecided.
+//! - With fewer than six turns there is no verdict. With fewer than 20 a verdict is indicative: noise may be larger than it
+//!   seems.
 //! - Blocks that began on a busy machine do not count. Blocks that were too short ([`short`]) give no verdict.
 
 mod condition;
@@ -36,15 +37,18 @@ use data::{Data, NOT_MEASURED, Row};
 /// How every claim is judged, in words. A run states it before it begins.
 pub const PROCEDURE: &str = "\
 Every claim is judged by one procedure, which is fixed before the run.
-- Unit: the turn. A ratio is taken within each turn; the estimate is the median over the turns. Processes are started anew
-  several times within a run, so that turns are of several starts.
+- Unit: the turn. Every turn starts all processes anew, so that turns are independent of each other. A ratio is taken within
+  each turn; the estimate is the median over the turns.
+- Block: one measurement, after a warm-up that does not count. It lasts at least two seconds: a published number of requests
+  that takes less is repeated within the block.
 - Interval: 95 %, by resampling turns 10,000 times (percentiles of the medians, widened for few turns).
 - p-value: the level at which that interval reaches the bound; at least 2 / 2^turns.
 - Alike within a margin: two one-sided tests of the same kind, each at 5 %.
-- Noise floor: the largest difference between the medians of two copies of one program, at the same number of clients. A
-  lead that is not larger counts for nothing.
-- Family: all comparisons of one publication (one experiment), by Holm's correction, from 20 turns on. With 6 to 19 turns a
-  verdict is indicative and not corrected; with fewer there is none.
+- Noise floor: the largest difference between the medians of two copies of one program, at the same number of clients, over
+  two such pairs of copies (twins). A lead that is not larger counts for nothing.
+- Family: all comparisons of one publication (one experiment), by Holm's correction, whatever the number of turns. If a lead
+  has to be of a certain size, size and direction are two comparisons. A family of N comparisons needs so many turns that
+  N * 2 / 2^turns is below 5 %. With fewer than 20 turns a verdict is marked as indicative; with fewer than 6 there is none.
 - Failures: rates, CPU and latencies are those of correct responses. With more than 0.1 % failures each failed request
   counts as 10 s of latency.
 ";
@@ -164,7 +168,8 @@ fn answer_from(data: &Data<'_>, told: &[Answer]) -> Vec<Answer> {
         Tested::Pairs(pairs) => pairs.p_values(),
         Tested::Fact { .. } | Tested::Open(_) => Vec::new(),
     });
-    let mut corrected = holm(&claims.collect::<Vec<f64>>()).into_iter();
+    let claims: Vec<f64> = claims.collect();
+    let (mut corrected, family) = (holm(&claims).into_iter(), claims.len());
     let mut answers = Vec::new();
     for (finding, tested) in findings.iter().zip(&tested) {
         let indicative = tested.iter().any(|tested| match tested {
@@ -172,7 +177,8 @@ fn answer_from(data: &Data<'_>, told: &[Answer]) -> Vec<Answer> {
             Tested::Fact { indicative, .. } => *indicative,
             Tested::Open(_) => false,
         });
-        let evidence: Vec<Evidence> = tested.iter().map(|tested| evidence(tested, &mut corrected)).collect();
+        let evidence: Vec<Evidence> =
+            tested.iter().map(|tested| evidence(tested, &mut corrected, family)).collect();
         let told = told.iter().find(|answer| answer.finding == finding.id);
         let parts = parts::of(data, finding, &evidence, told);
         let verdict = verdict(finding, &evidence);
@@ -192,7 +198,7 @@ fn answer_from(data: &Data<'_>, told: &[Answer]) -> Vec<Answer> {
     answers
 }
 
-fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evidence {
+fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>, family: usize) -> Evidence {
     let without_ratio = |outcome, text: &str, remedy| Evidence {
         outcome,
         text: text.to_owned(),
@@ -204,7 +210,7 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
     match tested {
         Tested::Pairs(pairs) => {
             let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
-            pairs.judge(&corrected)
+            pairs.judge(&corrected, family)
         }
         Tested::Fact { outcome, text, remedy, .. } => without_ratio(*outcome, text, *remedy),
         Tested::Open(reason) => without_ratio(Outcome::Untested, reason, None),

@@ -22,8 +22,10 @@ pub struct Ratio {
     pub test: Test,
     /// The p-value without correction. `None` for a single turn.
     pub p: Option<f64>,
-    /// The p-value after Holm's correction. `None` if there are fewer turns than a claim needs.
+    /// The p-value after Holm's correction. `None` for a single turn.
     pub p_holm: Option<f64>,
+    /// If a lead has to be of a certain size: the p-value of its direction, after the same correction.
+    pub p_direction_holm: Option<f64>,
     /// Whether the ratio is as the condition asks.
     pub outcome: Outcome,
 }

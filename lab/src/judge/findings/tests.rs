@@ -156,8 +156,34 @@ fn many_comparisons_need_more() {
         let nothing = (0..12).map(|_| at("100"));
         let several = [at("10")].into_iter().chain(nothing).collect::<Vec<_>>().join(",");
         let (_, among) = judged(&several, &all);
-        assert!(among.ends_with("by Holm's correction"), "{among}");
+        assert!(among.ends_with("by Holm's correction for 13 comparisons"), "{among}");
     }
+}
+
+/// Holm's correction does not depend on the number of turns: one of three comparisons needs seven turns. Size and direction
+/// are two comparisons.
+#[test]
+fn few_turns_are_corrected_too() {
+    let pair = |turns: usize| {
+        [
+            blocks("a", 10, Figure::RequestsPerS, &vec![150.0; turns]),
+            blocks("b", 10, Figure::RequestsPerS, &vec![100.0; turns]),
+        ]
+    };
+    assert_eq!(judged(A_BEATS_B, &pair(6)).0, Verdict::Holds, "the only comparison");
+    let sized = A_BEATS_B.replace(" }", ", by = 1.2 }");
+    let answer = answered(&sized, &pair(6));
+    assert_eq!((answer.verdict, answer.parts.direction), (Verdict::Undecided, Some(Direction::Undecided)));
+    assert_eq!(answer.evidence[0].remedy, Some(Remedy::Turns(7)));
+    let text = &answer.evidence[0].text;
+    assert!(
+        text.ends_with("6 turns cannot decide one of 2 comparisons (Holm's correction), 7 can"),
+        "{text}"
+    );
+    let answer = answered(&sized, &pair(7));
+    assert_eq!((answer.verdict, answer.indicative), (Verdict::Holds, true));
+    let ratio = &answer.evidence[0].ratios[0];
+    assert!(ratio.p_holm.is_some() && ratio.p_direction_holm.is_some(), "{ratio:?}");
 }
 
 #[test]

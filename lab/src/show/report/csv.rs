@@ -67,6 +67,7 @@ const RATIO_COLUMNS: &[&str] = &[
     "test",
     "p",
     "p_holm",
+    "p_direction_holm",
     "outcome",
     "verdict",
     "indicative",
@@ -153,6 +154,7 @@ fn of_ratio(answer: &Answer, condition: &Condition, ratio: &Ratio) -> Vec<String
         ratio.test.name().to_owned(),
         number(ratio.p),
         number(ratio.p_holm),
+        number(ratio.p_direction_holm),
         ratio.outcome.name().to_owned(),
         answer.verdict.name().to_owned(),
         answer.indicative.to_string(),
@@ -291,8 +293,9 @@ mod tests {
         let corrected: f64 = value(&full, 2, "p_holm").parse().unwrap();
         assert!((corrected / halved - 2.0).abs() < 1e-9, "the smaller of two: {full:?}");
         let few = lines(6);
-        assert_eq!(["p_holm", "indicative"].map(|name| value(&few, 1, name)), ["", "true"]);
-        assert!(!value(&few, 1, "p").is_empty());
+        assert_eq!(["indicative", "p_direction_holm"].map(|name| value(&few, 1, name)), ["true", ""]);
+        assert_eq!([1, 2].map(|row| value(&few, row, "outcome")), ["met", "met"]);
+        assert!(["p", "p_holm"].iter().all(|name| !value(&few, 1, name).is_empty()));
     }
 
     #[test]

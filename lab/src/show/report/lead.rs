@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::choices::AS_GOOD;
 use super::format;
 use super::summary::{Summary, TURNS_MIN, Work, interval, ratios};
-use crate::judge::statistics::{Estimate, holm, median, p_value, paired};
+use crate::judge::statistics::{Estimate, FEWEST, holm, median, p_value, paired};
 use crate::model::block::{Block, twin_of};
-use crate::model::experiment::{Kind, TURNS};
+use crate::model::experiment::Kind;
 use crate::model::figure::Figure;
 
 /// Who failed to answer more of a load than this part is not ranked in it: rates and times are of what was answered.
@@ -195,7 +195,7 @@ impl Fault<'_> {
 
 /// For each lead, how the others compare with the leader. A contender is slower if it is beyond the noise floor and the interval leaves
 /// out 1, and it is significant when all comparisons of all leads are looked at together (Holm's correction): all leads are
-/// one family, since they are one table. As in findings, the correction counts from as many turns as a claim needs. Where
+/// one family, since they are one table. The correction counts from as many turns as a verdict needs. Where
 /// there are too few turns for an interval, the distance alone counts.
 pub(super) fn standings(leads: &[&Lead<'_>]) -> Vec<Vec<Standing>> {
     let p_values: Vec<f64> = leads
@@ -227,9 +227,9 @@ pub(super) fn standings(leads: &[&Lead<'_>]) -> Vec<Vec<Standing>> {
     leads.iter().map(of_lead).collect()
 }
 
-/// Whether a share has as many turns as a claim needs.
+/// Whether a share has as many turns as a verdict needs.
 fn is_corrected(share: &Share<'_>) -> bool {
-    share.turns >= TURNS as usize
+    share.turns >= FEWEST as usize
 }
 
 /// How many requests of some blocks failed, and what part of all that is.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::document::{Group, Part, Section};
 use super::format;
 use super::summary::Summary;
-use crate::judge::findings::Answer;
+use crate::judge::findings::{Answer, Ratio};
 use crate::judge::statistics::{FEWEST, RESAMPLES};
 use crate::model::block::{Block, original_of};
 use crate::model::experiment::{Experiment, TURNS};
@@ -38,7 +38,8 @@ const ESTIMATES: &str = "Ratios were computed within each turn. We report the me
     bootstrap over turns (percentiles of {resamples} resampled medians, expanded for small samples [1]). The p-value is the level at \
     which this interval reaches the bound that the claim names (two-sided; at least 2 ÷ 2ⁿ for n turns). That two servers are alike \
     within a margin was tested by two one-sided tests (TOST [2]) of the same kind, each at 5 %. A lead counts only if it is larger than \
-    the largest difference between the medians of two copies of one program.";
+    the largest difference between the medians of two copies of one program. If a lead has to be of a certain size, its size and its \
+    direction are two comparisons.";
 
 /// The tests' sources, by the numbers of the text.
 const REFERENCES: [&str; 3] = [
@@ -93,11 +94,15 @@ fn repeated(summary: &Summary<'_>) -> String {
         (Some(fewest), _) => format::counted(*fewest, "turn"),
         _ => "no turn".into(),
     };
+    let sittings = match sittings(blocks) {
+        0 | 1 => String::new(),
+        some => format!(" in {some} sittings (pauses of more than ten minutes)"),
+    };
     let starts = blocks.iter().map(|block| block.start).max().unwrap_or_default() as usize + 1;
     let busy = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
     let failed = blocks.iter().filter(|block| block.failure.is_some()).count();
     format!(
-        "Each of {} (a server under a load, with a number of clients and of cores) was measured in {turns}; the order of the servers \
+        "Each of {} (a server under a load, with a number of clients and of cores) was measured in {turns}{sittings}; the order of the servers \
          was reversed from turn to turn (ABBA), and their processes were started {} within a load. Of {}, {} began on a busy machine and {} \
          gave no figures; these do not count.",
         format::counted(summary.cells().count(), "condition"),
@@ -108,41 +113,51 @@ fn repeated(summary: &Summary<'_>) -> String {
     )
 }
 
+/// In how many sittings the blocks were measured: a pause of more than this ends one.
+fn sittings(blocks: &[Block]) -> usize {
+    const PAUSE_S: f64 = 600.0;
+    let mut began: Vec<f64> = blocks.iter().map(|block| block.began_s).collect();
+    began.sort_by(f64::total_cmp);
+    began.windows(2).filter(|pair| pair[1] - pair[0] > PAUSE_S).count() + usize::from(!began.is_empty())
+}
+
 /// Of how many comparisons each family is.
 fn family(answers: &[(&Experiment, Vec<Answer>)]) -> String {
-    let ratios = |answers: &[Answer]| -> (usize, usize) {
-        let all = || answers.iter().flat_map(|answer| &answer.evidence).flat_map(|evidence| &evidence.ratios);
-        (all().count(), all().filter(|ratio| ratio.p_holm.is_some()).count())
+    let ratios = |answers: &[Answer]| -> Vec<Ratio> {
+        answers
+            .iter()
+            .flat_map(|answer| &answer.evidence)
+            .flat_map(|evidence| evidence.ratios.clone())
+            .collect()
     };
-    let families: Vec<(&str, usize, usize)> = answers
+    let all: Vec<(&str, Vec<Ratio>)> =
+        answers.iter().map(|(experiment, answers)| (experiment.id.as_str(), ratios(answers))).collect();
+    let comparisons = |ratios: &[Ratio]| -> usize {
+        let each = ratios.iter().flat_map(|ratio| [ratio.p_holm, ratio.p_direction_holm]);
+        each.flatten().count()
+    };
+    let families: Vec<String> = all
         .iter()
-        .map(|(experiment, answers)| (experiment.id.as_str(), ratios(answers)))
-        .filter(|(_, (all, _))| *all > 0)
-        .map(|(id, (all, corrected))| (id, all, corrected))
+        .map(|(id, ratios)| (id, comparisons(ratios)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(id, count)| format!("{id}, {}", format::counted(count, "comparison")))
         .collect();
-    let corrected: Vec<String> = families
-        .iter()
-        .filter(|(.., corrected)| *corrected > 0)
-        .map(|(id, _, corrected)| format!("{id}, {}", format::counted(*corrected, "comparison")))
-        .collect();
-    let uncorrected: usize = families.iter().map(|(_, all, corrected)| all - corrected).sum();
-    let mut words = match corrected.is_empty() {
-        true => String::new(),
-        false => format!(
+    let mut words = Vec::new();
+    if !families.is_empty() {
+        words.push(format!(
             "The p-values of each experiment were corrected together by Holm's procedure [3] (family-wise error 5 %): {}.",
-            corrected.join("; ")
-        ),
-    };
-    if uncorrected > 0 {
-        let indicative = format!(
-            "{} had fewer than {TURNS} turns: verdicts on them are indicative and not corrected, and with fewer than {FEWEST} \
-             turns there is none.",
-            format::counted(uncorrected, "comparison")
-        );
-        words.push_str(if words.is_empty() { "" } else { " " });
-        words.push_str(&indicative);
+            families.join("; ")
+        ));
     }
-    format!("{words} The seed of all resampling is {SEED:#x}.").trim_start().to_owned()
+    let few = all.iter().flat_map(|(_, ratios)| ratios).filter(|ratio| ratio.turns < TURNS as usize).count();
+    if few > 0 {
+        words.push(format!(
+            "{} had fewer than {TURNS} turns: verdicts on them are indicative, and with fewer than {FEWEST} turns there is none.",
+            format::counted(few, "ratio")
+        ));
+    }
+    words.push(format!("The seed of all resampling is {SEED:#x}."));
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -161,6 +176,7 @@ mod tests {
         .unwrap();
         let mut blocks = blocks_of(&[("nginx", &vec![130.0; turns]), ("apache", &vec![100.0; turns])]);
         blocks[0].start = 2;
+        blocks[0].began_s -= if turns > 20 { 1e5 } else { 0.0 };
         if let Some(last) = blocks.last_mut() {
             last.failure = Some("it ended".into());
         }
@@ -173,7 +189,7 @@ mod tests {
         let full = said(21);
         for words in [
             "2 conditions",
-            "in 20 to 21 turns",
+            "in 20 to 21 turns in 2 sittings (pauses",
             "started 3 times",
             "Of 42 blocks, 0 began on a busy machine and 1 gave no figures",
             "10,000 resampled medians",
@@ -186,9 +202,10 @@ mod tests {
         assert!(!full.contains("indicative"), "{full}");
         let few = said(7);
         assert!(
-            few.contains("1 comparison had fewer than 20 turns") && !few.contains("Holm's procedure"),
+            few.contains("1 ratio had fewer than 20 turns") && few.contains("Holm's procedure [3]"),
             "{few}"
         );
+        assert!(!few.contains("sittings"), "{few}");
         assert!(section(&Summary::of(&[]), &[]).is_none());
     }
 }
