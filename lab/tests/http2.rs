@@ -103,6 +103,8 @@ fn run(experiment: &str) -> Result<Option<(Vec<Block>, Lineup)>> {
         quick: false,
         minutes: None,
         turns: Some(1),
+        block_s: 0.0,
+        window: None,
         resume: false,
         known: &[],
         only: Vec::new(),

@@ -258,10 +258,10 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
     fs::write(&experiment, kept.replace("SECONDS", "0.2")).unwrap();
     fs::create_dir(folder.path().join("out")).unwrap();
     let lab = env!("CARGO_BIN_EXE_fulmar-lab");
-    let run = format!("{lab} run long --only reference-epoll --turns 12 --experiment long.toml --out out");
+    let run = format!("{lab} run long --only reference-epoll --turns 5 --experiment long.toml --out out");
     // A small disk that only this shell sees and which is gone with the shell.
     let script = format!(
-        "mount -t tmpfs -o size=64k none out 2> /dev/null || exit 77\n{run} > /dev/null; echo \"code $?\" >&2\n\
+        "mount -t tmpfs -o size=24k none out 2> /dev/null || exit 77\n{run} > /dev/null; echo \"code $?\" >&2\n\
          mount -o remount,size=16m none out || exit 77\n{run} --resume > said || exit 3\ncp out/blocks.jsonl ."
     );
     let mut command = Command::new("unshare");
@@ -278,8 +278,36 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
     assert!(said.contains("The disk is full. All runs that were measured before are kept."), "{said}");
     let blocks = block::read(&folder.path().join(block::FILE)).unwrap();
     // Turns that began on a busy machine are made up for by later ones.
-    let measured = blocks.iter().filter(|block| block.failure.is_none() && block.turn < 12);
+    let measured = blocks.iter().filter(|block| block.failure.is_none() && block.turn < 5);
     let turns: std::collections::BTreeSet<(String, u32)> =
         measured.map(|block| (block.cell.contender.clone(), block.turn)).collect();
-    assert_eq!(turns.len(), 24, "twelve of the server and of its twin: {turns:?}");
+    assert_eq!(turns.len(), 10, "five of the server and of its twin: {turns:?}");
+}
+
+/// A run pauses between two groups of loads, and `--resume` measures what is missing, and nothing twice.
+#[test]
+fn a_window_is_a_part_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("long.toml"), EXPERIMENT.replace("SECONDS", "0.2")).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+        command.args(["run", "long", "--only", "reference-epoll", "--turns", "2"]);
+        command.args(["--experiment", "long.toml", "--out", "out"]).args(more);
+        let output = command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let blocks = block::read(&folder.path().join("out").join(block::FILE)).unwrap();
+        let loads: Vec<(String, String, u32)> =
+            blocks.into_iter().map(|block| (block.cell.load, block.cell.contender, block.turn)).collect();
+        (loads, String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (first, said) = run(&["--window", "0.005"]);
+    assert!(first.len() >= 4 && first.iter().all(|(load, ..)| load == "kept"), "{first:?}");
+    assert!(said.contains("Paused, as --window says: the same command with `--resume` goes on."), "{said}");
+    let (all, said) = run(&["--resume", "--window", "10"]);
+    assert!(
+        !said.contains("Paused") && !said.contains("long: Kept"),
+        "what is measured is not started: {said}"
+    );
+    assert_eq!(all[..first.len()], first);
+    assert!(all.len() > first.len() && all[first.len()..].iter().all(|(load, ..)| load == "idle"), "{all:?}");
 }

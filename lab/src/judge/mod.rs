@@ -3,4 +3,5 @@
 pub mod audit;
 pub mod comparison;
 pub mod findings;
+pub mod power;
 pub mod statistics;

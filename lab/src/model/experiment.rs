@@ -260,6 +260,9 @@ pub enum Kind {
 /// Repetitions that a claim needs.
 pub const TURNS: u32 = 20;
 
+/// Turns that can decide one of a hundred comparisons, which is more than the findings of any publication make.
+pub const TURNS_DECIDE: u32 = 12;
+
 /// A short block says enough if each client has so many answers: how it began hardly counts then.
 pub const ANSWERS_ENOUGH: u32 = 20;
 

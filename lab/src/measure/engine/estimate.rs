@@ -30,20 +30,23 @@ pub(super) struct Takes<'a> {
     pub(super) contenders: usize,
     /// Whether this load is the first one that needs its application.
     pub(super) sets_up: bool,
+    /// The turns that have not been measured yet.
+    pub(super) turns: u32,
 }
 
 impl Takes<'_> {
     /// What the load takes, with blocks shortened by this share.
     pub(super) fn seconds(&self, share: f64) -> f64 {
         let Schedule { load, .. } = self.schedule;
-        let (contenders, turns) = (self.contenders as f64, f64::from(self.schedule.turns()));
+        let (contenders, turns) = (self.contenders as f64, f64::from(self.turns));
         if contenders == 0.0 || turns == 0.0 {
             return 0.0;
         }
-        let warm_up_s = load.warm_up.map_or(0.0, |requests| requests as f64 * self.schedule.answer_s());
+        let starts = if self.schedule.is_judged() { turns } else { 1.0 };
+        let warm_up_s = self.schedule.warm_up().map_or(0.0, |amount| self.schedule.seconds(amount));
         let set_up_s = if self.sets_up { SET_UP_S } else { 0.0 };
         let block_s = |clients: u32| {
-            let amount = self.schedule.amount(share, clients);
+            let amount = self.schedule.amount(share, clients, None);
             BLOCK_S + amount.map_or(0.0, |amount| self.schedule.seconds(amount))
         };
         let of_count = |clients: u32| match load.kind {
@@ -51,7 +54,7 @@ impl Takes<'_> {
             _ => turns * (f64::from(clients) / CONNECTED_PER_S + block_s(clients)),
         };
         let counts_s: f64 = self.schedule.counts().into_iter().map(of_count).sum();
-        set_up_s + contenders * (START_S + warm_up_s + counts_s)
+        set_up_s + contenders * (starts * (START_S + warm_up_s) + counts_s)
     }
 }
 
@@ -83,12 +86,11 @@ mod tests {
 
     use super::super::series::application_key;
     use super::super::tests::settings;
-    use super::super::{NIGHT_MINUTES, Settings, loads};
+    use super::super::{BLOCK_S, NIGHT_MINUTES, Settings, loads};
     use super::*;
-    use crate::judge::statistics::FEWEST;
     use crate::measure::contender::Contender;
     use crate::model::block::original_of;
-    use crate::model::experiment::Experiment;
+    use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE};
 
     /// The machine that the limits are for.
     const CORES: u32 = 2;
@@ -115,7 +117,8 @@ mod tests {
             };
             let here = schedule.labels().iter().filter(|label| is_here(label)).count();
             let sets_up = application_key(load, cores).is_some_and(|key| set_up.insert(key));
-            Takes { schedule, contenders: if cores > CORES { 0 } else { here }, sets_up }
+            let turns = schedule.turns();
+            Takes { schedule, contenders: if cores > CORES { 0 } else { here }, sets_up, turns }
         };
         all.map(one).collect()
     }
@@ -140,9 +143,13 @@ mod tests {
         // `make lab`: some time is left for what the guesses miss.
         let (quick, _) = minutes(&Settings { quick: true, ..full.clone() });
         assert!((15.0..31.0).contains(&quick), "{quick:.1} minutes");
-        let small = Settings { quick: true, minutes: Some(60.0), turns: Some(FEWEST), ..full.clone() };
-        let (small, _) = minutes(&small);
-        assert!((50.0..70.0).contains(&small), "{small:.1} minutes");
+        let short = Settings { quick: true, minutes: Some(20.0), turns: Some(2), ..full.clone() };
+        let (short, _) = minutes(&short);
+        assert!((15.0..24.0).contains(&short), "{short:.1} minutes");
+        let judged = |turns| Settings { quick: true, turns: Some(turns), block_s: BLOCK_S, ..full.clone() };
+        let [small, large] = [TURNS_DECIDE, TURNS].map(|turns| minutes(&judged(turns)).0);
+        assert!((200.0..330.0).contains(&small), "{small:.1} minutes");
+        assert!((330.0..550.0).contains(&large), "{large:.1} minutes");
         let (night, share) = minutes(&Settings { minutes: Some(NIGHT_MINUTES), ..full });
         assert!(
             (NIGHT_MINUTES * 0.95..=NIGHT_MINUTES).contains(&night) && share > 0.0,
@@ -159,7 +166,7 @@ mod tests {
         let settings =
             Settings { quick: true, minutes: Some(1.0), turns: Some(10), ..settings(&interrupted) };
         let schedule = Schedule { settings: &settings, experiment: &experiment, load: &experiment.loads[0] };
-        let one = Takes { schedule, contenders: 2, sets_up: false };
+        let one = Takes { schedule, contenders: 2, sets_up: false, turns: 10 };
         let (whole, half) = (one.seconds(1.0), one.seconds(0.5));
         assert!((whole - half - 20.0).abs() < 1e-9, "{whole} {half}");
         assert!((share(half, &[&one]) - 0.5).abs() < 1e-6);

@@ -22,6 +22,7 @@ mod watch;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +42,7 @@ use crate::model::machine::Machine;
 use crate::model::order::ToolName;
 use application::Applications;
 use estimate::Takes;
-use series::Series;
+use series::{Prepared, Series};
 use site::Site;
 
 /// How experiments are run.
@@ -57,6 +58,11 @@ pub struct Settings<'a> {
     /// Repetitions of each cell; as many as the experiment says where absent. With 0 nothing is measured: the
     /// contenders are started and checked.
     pub turns: Option<u32>,
+    /// A block lasts at least so many seconds, and a warm-up precedes the first one after a start. 0 allows shorter blocks,
+    /// without a warm-up.
+    pub block_s: f64,
+    /// After how long a run pauses, between two measurements of a group of loads.
+    pub window: Option<Duration>,
     /// Whether cells that were measured before are left out.
     pub resume: bool,
     /// All experiments: their findings say which loads are compared with each other, and are measured in turn.
@@ -74,15 +80,12 @@ pub enum Event<'a> {
     PutAside(&'a Path),
     /// Seconds that each experiment takes, about.
     Estimate(Vec<(&'a Experiment, f64)>),
-    /// Blocks of this experiment are shortened so that the run keeps to its time.
-    Shortened {
-        /// The experiment.
-        experiment: &'a Experiment,
-        /// By how much.
-        to: Shortened,
-    },
+    /// Blocks are shortened so that the run keeps to its time.
+    Shortened(Shortened),
     /// So many blocks are to come in these loads, which are measured in turn.
     Loads {
+        /// The turn and the number of turns, if they are measured one by one.
+        turn: Option<(u32, u32)>,
         /// The experiment.
         experiment: &'a Experiment,
         /// The loads, each once.
@@ -119,9 +122,21 @@ const RESERVE: u64 = 1000;
 /// Repetitions of a quick run.
 pub const TURNS_QUICK: u32 = 2;
 
-/// How often the contenders of a load are started in a run that allows verdicts, from so many turns on.
-const STARTS: u32 = 5;
-const FEWEST_FOR_STARTS: u32 = 6;
+/// From so many turns on a run allows verdicts. Then every turn of a load starts its contenders anew, so that turns are independent
+/// of each other, and the loads take turns, too, so that a run can pause after each of them.
+const JUDGED_FROM: u32 = 6;
+
+/// How long a block of a run that allows verdicts lasts at least.
+pub const BLOCK_S: f64 = 2.0;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All was measured, or the run was interrupted.
+    Whole,
+    /// The window was over.
+    Paused,
+}
 
 /// At most so many turns are measured in addition to make up for blocks that began on a busy machine, and at most one for
 /// so many turns.
@@ -138,7 +153,7 @@ pub fn run(
     experiments: &[Experiment],
     lineup: &Lineup,
     tell: &mut dyn FnMut(Event<'_>),
-) -> Result<()> {
+) -> Result<Ended> {
     fs::create_dir_all(&settings.out).with_context(|| settings.out.display().to_string())?;
     let path = settings.out.join(block::FILE);
     if settings.resume {
@@ -151,7 +166,7 @@ pub fn run(
     let busy = done.iter().filter(|block| block.circumstances.is_busy());
     let busy = RefCell::new(busy.map(|block| (block.cell.clone(), block.turn)).collect());
     let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
-    let failed: BTreeSet<block::Cell> = failed.into_iter().map(|block| block.cell).collect();
+    let failed = RefCell::new(failed.into_iter().map(|block| block.cell).collect::<BTreeSet<block::Cell>>());
     if settings.turns != Some(0) {
         let tools = experiments.iter().flat_map(|experiment| &experiment.loads).map(|load| load.tool);
         Environment::this(tools.chain([ToolName::FulmarLab]).collect()).keep(&settings.out)?;
@@ -198,80 +213,119 @@ fn loads<'a>(
     loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)))
 }
 
-/// Measures the series of one experiment after the other. Where all is to be done in a time, blocks are shortened so
-/// that what is still to come fits into what is left.
+/// Measures all groups of series, round by round. Where all is to be done in a time, blocks are shortened so that they fit
+/// into it, all by the same share.
 fn measure_all(
     settings: &Settings<'_>,
     experiments: &[Experiment],
     all: &[Vec<Series<'_, '_>>],
     share: &Cell<f64>,
-) -> Result<()> {
+) -> Result<Ended> {
     let mut set_up = BTreeSet::new();
     let takes: Vec<Vec<Takes<'_>>> =
         all.iter().map(|series| series.iter().map(|one| one.takes(&mut set_up)).collect()).collect();
-    let end = settings.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
-    let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(()) };
-    for (index, (experiment, series)) in experiments.iter().zip(all).enumerate() {
-        if let Some(end) = end {
-            let left_s = end.saturating_duration_since(Instant::now()).as_secs_f64();
-            share.set(estimate::share(left_s, &takes[index..].iter().flatten().collect::<Vec<_>>()));
-        }
-        if index == 0 {
-            let named = experiments.iter().zip(&takes);
-            let named = named
-                .map(|(experiment, takes)| (experiment, estimate::seconds(takes, share.get())))
-                .collect();
-            (tell.borrow_mut())(Event::Estimate(named));
-        }
-        if settings.minutes.is_some() {
-            let to = schedule::shortening(settings.quick, share.get());
-            (tell.borrow_mut())(Event::Shortened { experiment, to });
-        }
+    let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(Ended::Whole) };
+    if let Some(minutes) = settings.minutes {
+        share.set(estimate::share(minutes * 60.0, &takes.iter().flatten().collect::<Vec<_>>()));
+        (tell.borrow_mut())(Event::Shortened(schedule::shortening(settings.quick, share.get())));
+    }
+    let named = experiments.iter().zip(&takes);
+    let named = named.map(|(experiment, takes)| (experiment, estimate::seconds(takes, share.get())));
+    (tell.borrow_mut())(Event::Estimate(named.collect()));
+    let end = settings.window.map(|window| Instant::now() + window);
+    let mut groups = Vec::new();
+    for (experiment, series) in experiments.iter().zip(all) {
         let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
-        for group in groups::groups(&experiment.id, &places, settings.known) {
+        let of_experiment = groups::groups(&experiment.id, &places, settings.known);
+        groups.extend(
+            of_experiment
+                .into_iter()
+                .map(|group| Group { series: group.into_iter().map(|index| &series[index]).collect() }),
+        );
+    }
+    for round in 0.. {
+        let mut is_over = true;
+        for group in groups.iter().filter(|group| group.has(round)) {
             if settings.interrupted.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(Ended::Whole);
             }
-            measure(&group.iter().map(|index| &series[*index]).collect::<Vec<_>>())?;
+            is_over = false;
+            if group.is_measured(round) {
+                continue;
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(Ended::Paused);
+            }
+            group.measure(round)?;
+        }
+        if is_over {
+            break;
         }
     }
-    Ok(())
+    Ok(Ended::Whole)
 }
 
-/// Measures a group turn by turn, in the next turn in the opposite order. For blocks that began on a busy machine, more
-/// turns follow, since no verdict uses those blocks.
-fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
-    let Some(first) = group.first() else { return Ok(()) };
-    let mut loads: Vec<&Load> = group.iter().map(|one| one.load).collect();
-    loads.dedup_by_key(|load| &load.id);
-    let blocks = group.iter().map(|one| one.blocks()).sum();
-    (first.tell.borrow_mut())(Event::Loads { experiment: first.experiment, loads, blocks });
-    let mut prepared = Vec::new();
-    for one in group {
-        prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
+/// Series that are measured in turn.
+struct Group<'a, 'b, 'c> {
+    series: Vec<&'c Series<'a, 'b>>,
+}
+
+impl Group<'_, '_, '_> {
+    /// The turns that were planned.
+    fn planned(&self) -> u32 {
+        self.series.first().map_or(0, |first| first.turns())
     }
-    let (planned, mut turn) = (first.schedule().turns(), 0);
-    let per_start = turns_per_start(planned);
-    let busy_turns = || group.iter().map(|one| one.busy_turns()).max().unwrap_or_default();
-    while turn < planned + repeats(planned, busy_turns()) {
-        if turn > 0 && turn % per_start == 0 {
-            for (one, prepared) in &mut prepared {
-                one.start_anew(prepared)?;
+
+    /// The turns of a round, for all of which the contenders are started once. For blocks that began on a busy machine, more
+    /// turns follow, since no verdict uses those blocks.
+    fn turns(&self, round: u32) -> Range<u32> {
+        let planned = self.planned();
+        let per_round = turns_per_start(planned);
+        let busy = self.series.iter().map(|one| one.busy_turns()).max().unwrap_or_default();
+        let end = planned + repeats(planned, busy);
+        (round * per_round).min(end)..((round + 1) * per_round).min(end)
+    }
+
+    /// Whether a round has something to do. The first one checks the contenders, also if nothing is measured.
+    fn has(&self, round: u32) -> bool {
+        round == 0 || !self.turns(round).is_empty()
+    }
+
+    /// Whether an earlier run has done a round.
+    fn is_measured(&self, round: u32) -> bool {
+        let turns = self.turns(round);
+        !turns.is_empty() && turns.into_iter().all(|turn| self.series.iter().all(|one| one.is_measured(turn)))
+    }
+
+    /// Measures one turn after the other, each in the opposite order of the one before.
+    fn measure(&self, round: u32) -> Result<()> {
+        let Some(first) = self.series.first() else { return Ok(()) };
+        let mut loads: Vec<&Load> = self.series.iter().map(|one| one.load).collect();
+        loads.dedup_by_key(|load| &load.id);
+        let (turns, planned) = (self.turns(round), self.planned());
+        let blocks = self.series.iter().map(|one| one.blocks()).sum::<usize>() * turns.len();
+        let turn = (turns.len() == 1 && planned > 1).then_some((turns.start + 1, planned));
+        (first.tell.borrow_mut())(Event::Loads { turn, experiment: first.experiment, loads, blocks });
+        let mut prepared = Vec::new();
+        for one in &self.series {
+            prepared.extend(one.prepare(round)?.map(|prepared| (one, prepared)));
+        }
+        for turn in turns {
+            let measure = |(one, prepared): &(&&Series<'_, '_>, Prepared)| one.turn(prepared, turn);
+            if turn % 2 == 0 {
+                prepared.iter().try_for_each(measure)?;
+            } else {
+                prepared.iter().rev().try_for_each(measure)?;
             }
         }
-        for (one, prepared) in &prepared {
-            one.turn(prepared, turn)?;
-        }
-        prepared.reverse();
-        turn += 1;
+        Ok(())
     }
-    Ok(())
 }
 
 /// How many turns follow each other before the contenders are started anew. A run that is too short for verdicts starts
 /// them once.
 fn turns_per_start(planned: u32) -> u32 {
-    if planned < FEWEST_FOR_STARTS { planned.max(1) } else { planned.div_ceil(STARTS) }
+    if planned < JUDGED_FROM { planned.max(1) } else { 1 }
 }
 
 /// How many turns make up for those of which blocks began on a busy machine. Two turns are too few for a verdict anyway.
@@ -320,6 +374,8 @@ mod tests {
             quick: false,
             minutes: None,
             turns: None,
+            block_s: 0.0,
+            window: None,
             resume: false,
             known: &[],
             only: Vec::new(),
@@ -328,8 +384,8 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_of_several_starts() {
-        assert_eq!([2, 6, 20, 30].map(turns_per_start), [2, 2, 4, 6]);
+    fn every_turn_of_a_verdict_has_a_start_of_its_own() {
+        assert_eq!([0, 2, 5, 6, 20].map(turns_per_start), [1, 2, 5, 1, 1]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What of a load is measured, and how much: its contenders, numbers of clients, turns, and the amount of a block. The run
 //! and the estimate of its time both follow it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use super::{Settings, Shortened, TURNS_QUICK};
+use super::{JUDGED_FROM, Settings, Shortened, TURNS_QUICK};
 use crate::measure::contender::Contender;
 use crate::model::block;
 use crate::model::experiment::{ANSWERS_ENOUGH, Experiment, Kind, Load, SiteFile, TURNS};
@@ -22,8 +22,11 @@ pub(super) const SHARE_MIN: f64 = 0.4;
 const SECONDS_MIN: f64 = 0.5;
 const REQUESTS_MIN: u32 = ANSWERS_ENOUGH;
 
-/// With so many contenders, three of them have twins in a full run.
-const TWINS_FROM: usize = 5;
+/// Which part of the least time of a block a warm-up takes, where the load says nothing else.
+const WARM_UP_PART: f64 = 0.15;
+
+/// A number of requests is not repeated more often than this within a block.
+const REPEATS_MOST: u64 = 1000;
 
 /// Requests are counted out in such parts.
 const PARTS: u64 = 100;
@@ -52,6 +55,11 @@ impl Schedule<'_> {
         self.settings.turns.unwrap_or(whole)
     }
 
+    /// Whether there are enough turns for verdicts. Then each turn starts its contenders anew, and several have twins.
+    pub(super) fn is_judged(self) -> bool {
+        self.turns() >= JUDGED_FROM
+    }
+
     /// The numbers of clients. A full run that keeps to a time has no time for each step of a sweep.
     pub(super) fn counts(self) -> Vec<u32> {
         match self.settings {
@@ -60,28 +68,28 @@ impl Schedule<'_> {
         }
     }
 
-    /// The contenders of the load, and each twin after its original. A full run has several twins: the noise floor is not
-    /// that of one program.
+    /// The contenders of the load, and each twin after its original. The noise floor is not that of one program: a run that
+    /// allows verdicts has several twins.
     pub(super) fn labels(self) -> Vec<String> {
         let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
         let only = &self.settings.only;
         let mut labels: Vec<String> =
             all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
-        // A quick run has no time for it in its sweeps.
-        let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
-        if self.load.kind == Kind::Load && !quick_sweep {
-            let last = labels.len().checked_sub(1);
-            let original = labels.iter().rposition(|label| label.starts_with("nginx")).or(last);
-            let has_many = !self.settings.quick && labels.len() >= TWINS_FROM;
-            let more = last.filter(|_| has_many).map(|last| [0, last]);
-            let mut originals: Vec<usize> = original.into_iter().chain(more.into_iter().flatten()).collect();
-            originals.sort_unstable();
-            originals.dedup();
-            for index in originals.into_iter().rev() {
+        // A run of a few turns has no time for it in its sweeps.
+        let is_short_sweep = self.settings.quick && !self.is_judged() && self.load.clients(true).len() > 1;
+        if self.load.kind == Kind::Load && !is_short_sweep {
+            for index in self.originals(&labels).into_iter().rev() {
                 labels.insert(index + 1, block::twin_of(&labels[index]));
             }
         }
         labels
+    }
+
+    /// Which of these contenders have twins: nginx, and with enough turns also the last one.
+    fn originals(self, labels: &[String]) -> BTreeSet<usize> {
+        let Some(last) = labels.len().checked_sub(1) else { return BTreeSet::new() };
+        let nginx = labels.iter().rposition(|label| label.starts_with("nginx")).unwrap_or(last);
+        [Some(nginx), self.is_judged().then_some(last)].into_iter().flatten().collect()
     }
 
     /// What the load asks of a configuration.
@@ -117,15 +125,41 @@ impl Schedule<'_> {
     }
 
     /// How much is sent in a block of so many clients; nothing where connections are idle. A run that keeps to a time
-    /// shortens it by `share`.
-    pub(super) fn amount(self, share: f64, clients: u32) -> Option<Amount> {
+    /// shortens it by `share`. No block takes less than the settings' least time, as far as the contender's rate is known:
+    /// responses per second, in a warm-up.
+    pub(super) fn amount(self, share: f64, clients: u32, rate: Option<f64>) -> Option<Amount> {
         let Settings { quick, minutes, .. } = self.settings;
         let amount = self.load.amount(*quick)?;
-        if minutes.is_none() || (*quick && !self.load.is_smaller_when_quick()) {
-            return Some(amount);
-        }
+        let is_whole = minutes.is_none() || (*quick && !self.load.is_smaller_when_quick());
         let most = || self.counts().into_iter().max().unwrap_or(1);
-        Some(if *quick { shortened(amount, share, most()) } else { self.limited(amount, share, clients) })
+        let amount = match *quick {
+            _ if is_whole => amount,
+            true => shortened(amount, share, most()),
+            false => self.limited(amount, share, clients),
+        };
+        // Where clients are added until they get no answer, a block is as long as it is.
+        Some(if self.load.kind == Kind::Knee { amount } else { self.repeated(amount, rate) })
+    }
+
+    /// An amount that takes the least time of a block at this rate. So many requests are repeated as a whole.
+    fn repeated(self, amount: Amount, rate: Option<f64>) -> Amount {
+        let least_s = self.settings.block_s;
+        match amount {
+            Amount::Seconds(seconds) => Amount::Seconds(seconds.max(least_s)),
+            Amount::Requests(requests) => {
+                let rate = rate.unwrap_or(1.0 / self.answer_s());
+                let times = (1..REPEATS_MOST).find(|times| (requests * times) as f64 >= rate * least_s);
+                Amount::Requests(requests * times.unwrap_or(REPEATS_MOST))
+            }
+        }
+    }
+
+    /// What each contender gets after its start, before it is measured. It does not count.
+    pub(super) fn warm_up(self) -> Option<Amount> {
+        let is_of_requests = matches!(self.load.kind, Kind::Load | Kind::Reload);
+        let short_s = self.settings.block_s * WARM_UP_PART;
+        let short = (is_of_requests && short_s > 0.0).then_some(Amount::Seconds(short_s));
+        self.load.warm_up.map(Amount::Requests).or(short).filter(|_| self.turns() > 0)
     }
 
     /// To which part of its amount a block of so many clients is shortened, if this run shortens blocks.
@@ -215,6 +249,48 @@ mod tests {
     }
 
     #[test]
+    fn a_block_takes_its_least_time() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+             [[loads]]\nid = 'few'\ntitle = 'l'\nclients = 10\nrequests = 1000\nkeep_alive = true\n\
+             [[loads]]\nid = 'short'\ntitle = 'l'\nclients = 10\nseconds = 0.5\nkeep_alive = true\n\
+             [[loads]]\nid = 'knee'\ntitle = 'l'\nkind = 'knee'\nclients = 10\nseconds = 0.5\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let interrupted = AtomicBool::new(false);
+        let judged = Settings { block_s: 2.0, ..settings(&interrupted) };
+        let of = |load: usize, rate| {
+            Schedule { settings: &judged, experiment: &experiment, load: &experiment.loads[load] }
+                .amount(1.0, 10, rate)
+        };
+        assert_eq!(of(0, Some(20_000.0)), Some(Amount::Requests(40_000)), "forty times the published number");
+        assert_eq!(of(0, Some(700.0)), Some(Amount::Requests(2000)), "no part of the published number");
+        assert_eq!(of(0, Some(400.0)), Some(Amount::Requests(1000)), "long enough");
+        assert_eq!([of(1, None), of(2, None)], [2.0, 0.5].map(|seconds| Some(Amount::Seconds(seconds))));
+    }
+
+    /// The noise floor is that of an event loop and of the last contender, which often is Apache.
+    #[test]
+    fn verdicts_have_several_twins() {
+        let labels = |contenders: &str, turns: u32, clients: &str| {
+            let text = format!(
+                "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = [{contenders}]\n\
+                 [[loads]]\nid = 'l'\ntitle = 'l'\nclients = {clients}\nseconds = 1.0\n"
+            );
+            let experiment = Experiment::parse(&text).unwrap();
+            let interrupted = AtomicBool::new(false);
+            let settings = Settings { quick: true, turns: Some(turns), ..settings(&interrupted) };
+            let all = Schedule { settings: &settings, experiment: &experiment, load: &experiment.loads[0] }
+                .labels();
+            all.into_iter().filter(|label| label.ends_with("-twin")).collect::<Vec<_>>().join(" ")
+        };
+        let (four, five) =
+            ("'fulmar', 'nginx', 'apache-event', 'h2o'", "'fulmar', 'nginx', 'caddy', 'h2o', 'apache-event'");
+        assert_eq!(labels(four, 20, "10"), "nginx-twin h2o-twin");
+        assert_eq!(labels(five, 20, "[10, 100]"), "nginx-twin apache-event-twin");
+        assert_eq!([labels(five, 2, "10"), labels(five, 2, "[10, 100]")], ["nginx-twin", ""]);
+        assert_eq!(labels("'apache-event'", 20, "10"), "apache-event-twin");
+    }
+
+    #[test]
     fn a_night_ends_long_blocks_and_takes_large_steps() {
         let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
              [[loads]]\nid = 'long'\ntitle = 'l'\nclients = { from = 0, to = 1000, step = 10 }\nseconds = 60\n\
@@ -229,32 +305,36 @@ mod tests {
             experiment: &experiment,
             load: &experiment.loads[load],
         };
-        assert_eq!(of(&night, 0).amount(0.05, 10), Some(Amount::Seconds(3.0)));
+        assert_eq!(of(&night, 0).amount(0.05, 10, None), Some(Amount::Seconds(3.0)));
         assert_eq!(of(&night, 0).part(0.05, 10), Some(0.05));
         assert_eq!(of(&night, 0).counts(), [1, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]);
-        assert_eq!(of(&night, 1).amount(0.001, 10), Some(Amount::Seconds(SECONDS_MIN)));
+        assert_eq!(of(&night, 1).amount(0.001, 10, None), Some(Amount::Seconds(SECONDS_MIN)));
         assert_eq!(
-            of(&night, 2).amount(0.001, 10),
+            of(&night, 2).amount(0.001, 10, None),
             Some(Amount::Requests(1000)),
             "no longer than the least time"
         );
         assert_eq!((of(&night, 2).part(0.001, 10), of(&night, 0).turns()), (None, TURNS));
-        let many = of(&night, 0).amount(0.001, 10_000);
+        let many = of(&night, 0).amount(0.001, 10_000, None);
         assert!(
             matches!(many, Some(Amount::Seconds(seconds)) if seconds > 1.0),
             "each client gets some: {many:?}"
         );
         let full = settings(&interrupted);
         assert_eq!(
-            (of(&full, 0).amount(0.05, 10), of(&full, 0).part(0.05, 10)),
+            (of(&full, 0).amount(0.05, 10, None), of(&full, 0).part(0.05, 10)),
             (Some(Amount::Seconds(60.0)), None)
         );
         assert_eq!(of(&full, 0).counts().len(), 101);
         let quick = Settings { quick: true, ..night.clone() };
         assert_eq!(
-            (of(&quick, 0).amount(0.6, 10), of(&quick, 0).part(0.6, 10)),
+            (of(&quick, 0).amount(0.6, 10, None), of(&quick, 0).part(0.6, 10)),
             (Some(Amount::Seconds(0.6)), Some(0.6))
         );
-        assert_eq!(of(&quick, 1).amount(0.6, 10), Some(Amount::Requests(100_000)), "as large in a quick run");
+        assert_eq!(
+            of(&quick, 1).amount(0.6, 10, None),
+            Some(Amount::Requests(100_000)),
+            "as large in a quick run"
+        );
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::{Cell as Mutable, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -62,8 +61,8 @@ pub(super) struct Series<'a, 'b> {
     pub(super) busy: &'a RefCell<BTreeSet<(Cell, u32)>>,
     /// For how long its blocks may still wait for a quiet machine.
     pub(super) patience: Mutable<Duration>,
-    /// What gave no figures in an earlier run, and was said then.
-    pub(super) failed: &'a BTreeSet<Cell>,
+    /// What gave no figures in an earlier run, or cannot take part, and was said already.
+    pub(super) failed: &'a RefCell<BTreeSet<Cell>>,
     pub(super) tell: &'a RefCell<&'b mut dyn FnMut(Event<'_>)>,
 }
 
@@ -73,7 +72,7 @@ pub(super) struct Prepared {
     /// Which start of theirs it is, from 0.
     start: u32,
     /// It ends after those that need it.
-    shared: Shared,
+    _shared: Shared,
 }
 
 /// What the contenders of a series share.
@@ -94,6 +93,8 @@ struct Ready {
     parts: Vec<String>,
     /// What its start cost the machine.
     idle: Idle,
+    /// Right responses per second in its warm-up, if it had one.
+    rate: Option<f64>,
 }
 
 /// What tells the application of a load from those of others.
@@ -120,7 +121,40 @@ impl Series<'_, '_> {
         let is_here = |label: &&String| self.cores <= self.machine.cores && self.found(label).is_ok();
         let contenders = labels.iter().filter(is_here).count();
         let key = application_key(self.load, self.cores).filter(|_| contenders > 0);
-        Takes { schedule: self.schedule(), contenders, sets_up: key.is_some_and(|key| set_up.insert(key)) }
+        let left = (0..self.turns()).filter(|turn| !self.is_measured(*turn)).count();
+        Takes {
+            schedule: self.schedule(),
+            contenders,
+            sets_up: key.is_some_and(|key| set_up.insert(key)),
+            turns: u32::try_from(left).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// How often everything is measured. Connections that are idle are measured once, since a contender that had them before
+    /// does not begin as it began.
+    pub(super) fn turns(&self) -> u32 {
+        let turns = self.schedule().turns();
+        if self.load.kind == Kind::Idle { turns.min(1) } else { turns }
+    }
+
+    /// Whether an earlier run has measured this turn, of all contenders that can take part.
+    pub(super) fn is_measured(&self, turn: u32) -> bool {
+        if self.done.is_empty() {
+            return false;
+        }
+        let labels = self.schedule().labels();
+        let counts = match self.load.kind {
+            // It ends where a contender fails.
+            Kind::Knee => vec![self.clients()],
+            _ => self.schedule().counts(),
+        };
+        let cell = |label: &String, clients: u32| self.cell(label, clients);
+        let takes_part = |label: &&String| {
+            self.found(label).is_ok() && !self.failed.borrow().contains(&cell(label, self.clients()))
+        };
+        let is_done =
+            |label: &String| counts.iter().all(|clients| self.done.contains(&(cell(label, *clients), turn)));
+        labels.iter().filter(takes_part).all(is_done)
     }
 
     /// What it measures.
@@ -128,20 +162,14 @@ impl Series<'_, '_> {
         Measures { load: self.load.id.clone(), kind: self.load.kind, cores: self.cores }
     }
 
-    /// How many blocks there are at most.
+    /// How many blocks a turn has at most.
     pub(super) fn blocks(&self) -> usize {
-        let turns = if self.load.kind == Kind::Idle {
-            self.schedule().turns().min(1)
-        } else {
-            self.schedule().turns()
-        };
-        self.schedule().labels().len()
-            * self.schedule().counts().len()
-            * usize::try_from(turns).unwrap_or(usize::MAX)
+        self.schedule().labels().len() * self.schedule().counts().len()
     }
 
-    /// Starts and checks the contenders; `None` where none of them can take part, which is said of each.
-    pub(super) fn prepare(&self) -> Result<Option<Prepared>> {
+    /// Starts and checks the contenders, for the `start`th time in a run; `None` where none of them can take part, which is
+    /// said of each.
+    pub(super) fn prepare(&self, start: u32) -> Result<Option<Prepared>> {
         let shared = match self.shared() {
             Ok(shared) => shared,
             Err(why) => {
@@ -152,21 +180,7 @@ impl Series<'_, '_> {
             }
         };
         let ready = self.start_all(&self.schedule().labels(), &shared)?;
-        Ok(Some(Prepared { ready, start: 0, shared }))
-    }
-
-    /// Starts the contenders anew that were ready. A figure may belong to one start of a process: how its memory lies.
-    pub(super) fn start_anew(&self, prepared: &mut Prepared) -> Result<()> {
-        if self.load.kind == Kind::Idle {
-            return Ok(());
-        }
-        let mut ready = mem::take(&mut prepared.ready);
-        let labels: Vec<String> = ready.iter().map(|contender| contender.label.clone()).collect();
-        ready.iter_mut().for_each(|contender| contender.running.ask_to_end());
-        drop(ready);
-        prepared.ready = self.start_all(&labels, &prepared.shared)?;
-        prepared.start += 1;
-        Ok(())
+        Ok(Some(Prepared { ready, start, _shared: shared }))
     }
 
     /// The server behind the contenders and the application that they serve, where the load has them. Fails where
@@ -204,8 +218,7 @@ impl Series<'_, '_> {
         Application::set_up(name, &place, interpreter, services)
     }
 
-    /// Measures everything once. Connections that are idle are measured in the first turn only, since a contender that
-    /// had them before does not begin as it began.
+    /// Measures everything once.
     pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
         match self.load.kind {
             Kind::Idle if turn > 0 => Ok(()),
@@ -284,7 +297,7 @@ impl Series<'_, '_> {
                 ready.parts.extend(services);
                 ready
             });
-            match ready_one.and_then(|contender| self.warm_up(&contender).map(|()| contender)) {
+            match ready_one.and_then(|contender| Ok(Ready { rate: self.warm_up(&contender)?, ..contender })) {
                 Ok(contender) => ready.push(contender),
                 Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
             }
@@ -385,7 +398,7 @@ impl Series<'_, '_> {
         self.keep_configuration(&running, label)?;
         let idle = Memory::of(&running.processes()).since_start(before);
         let (parts, content_bytes) = (running.parts(), answer.content.len() as u64);
-        Ok(Ready { label: label.to_owned(), running, content_bytes, parts, idle })
+        Ok(Ready { label: label.to_owned(), running, content_bytes, parts, idle, rate: None })
     }
 
     /// Keeps the configuration as it was run, under its digest.
@@ -521,25 +534,31 @@ impl Series<'_, '_> {
         let raw = self.raw(&block.cell, block.turn);
         block.raw = raw.display().to_string();
         let raw = self.settings.out.join(raw);
-        let amount =
-            self.schedule().amount(self.share.get(), clients).context("neither requests nor seconds")?;
+        let amount = self
+            .schedule()
+            .amount(self.share.get(), clients, contender.rate)
+            .context("neither requests nor seconds")?;
         let order = self.order(contender, clients, amount, &raw);
         let found = self.lineup.tool(self.load.tool, &order)?;
         block.tool.clone_from(&found.version);
         self.bench(contender, &found, &order, raw)
     }
 
-    /// Lets a contender know beforehand what it can remember, where the load wants that.
-    fn warm_up(&self, contender: &Ready) -> Result<()> {
-        let Some(requests) = self.load.warm_up.filter(|_| self.schedule().turns() > 0) else { return Ok(()) };
-        let raw = self.raw(&self.empty_for(contender, self.clients(), 0).cell, 0);
+    /// Lets a contender know beforehand what it can remember, and finds out how fast it is. Fails only where the load asks for
+    /// a warm-up.
+    fn warm_up(&self, contender: &Ready) -> Result<Option<f64>> {
+        let Some(amount) = self.schedule().warm_up() else { return Ok(None) };
+        let raw = self.raw(&self.cell(&contender.label, self.clients()), 0);
         let raw = self.settings.out.join(raw).with_extension("warm-up.txt");
         // A constant rate would only take longer.
-        let order =
-            Order { rate: None, ..self.order(contender, self.clients(), Amount::Requests(requests), &raw) };
-        let found = self.lineup.tool(ToolName::FulmarLab, &order)?;
-        self.bench(contender, &found, &order, raw).context("warming up")?;
-        Ok(())
+        let order = Order { rate: None, ..self.order(contender, self.clients(), amount, &raw) };
+        let found = self
+            .lineup
+            .tool(ToolName::FulmarLab, &order)
+            .or_else(|_| self.lineup.tool(self.load.tool, &order));
+        let measured = found.and_then(|found| self.bench(contender, &found, &order, raw));
+        let rate = measured.map(|measured| measured.report.figures.get(&Figure::RequestsPerS).copied());
+        if self.load.warm_up.is_some() { rate.context("warming up") } else { Ok(rate.unwrap_or_default()) }
     }
 
     fn order(&self, contender: &Ready, clients: u32, amount: Amount, raw: &Path) -> Order {
@@ -613,15 +632,28 @@ impl Series<'_, '_> {
         if self.load.backend_beside_tool { (tool, tool_threads) } else { (server, self.cores) }
     }
 
+    /// Says why a contender cannot take part, once in a run.
     fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
         let mut block = self.empty(label, clients, found);
         block.failure = Some(why.to_owned());
-        self.write(&block)
+        self.write(&block)?;
+        self.failed.borrow_mut().insert(block.cell);
+        Ok(())
+    }
+
+    fn cell(&self, label: &str, clients: u32) -> Cell {
+        Cell {
+            experiment: self.experiment.id.clone(),
+            load: self.load.id.clone(),
+            contender: label.to_owned(),
+            clients,
+            cores: self.cores,
+        }
     }
 
     fn write(&self, block: &Block) -> Result<()> {
         // What was interrupted has not failed.
-        let is_known = self.failed.contains(&block.cell) || self.is_interrupted();
+        let is_known = self.failed.borrow().contains(&block.cell) || self.is_interrupted();
         if block.failure.is_some() && is_known {
             return Ok(());
         }
@@ -646,13 +678,7 @@ impl Series<'_, '_> {
     /// A block that begins now.
     fn empty(&self, label: &str, clients: u32, found: Option<&Found>) -> Block {
         Block {
-            cell: Cell {
-                experiment: self.experiment.id.clone(),
-                load: self.load.id.clone(),
-                contender: label.to_owned(),
-                clients,
-                cores: self.cores,
-            },
+            cell: self.cell(label, clients),
             kind: self.load.kind,
             turn: 0,
             start: 0,

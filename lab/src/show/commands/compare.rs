@@ -14,7 +14,7 @@ use super::{Common, INTERRUPTED, interrupted};
 use crate::judge::comparison::Comparison;
 use crate::judge::findings;
 use crate::judge::statistics::FEWEST;
-use crate::measure::engine::{self, Results, Settings};
+use crate::measure::engine::{self, BLOCK_S, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Condition, Experiment, Kind, Load, TURNS};
 use crate::model::figure::Figure;
@@ -81,6 +81,8 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         quick: false,
         minutes: arguments.minutes,
         turns: Some(turns),
+        block_s: if arguments.seconds.is_some() { 0.0 } else { BLOCK_S },
+        window: None,
         resume: false,
         known: &known,
         only: Vec::new(),

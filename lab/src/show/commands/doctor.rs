@@ -138,6 +138,8 @@ fn noise(arguments: &DoctorArguments, lineup: &Lineup) -> Result<()> {
         quick: false,
         minutes: None,
         turns: Some(arguments.turns),
+        block_s: 0.0,
+        window: None,
         resume: false,
         known: &[],
         only: Vec::new(),

@@ -48,18 +48,16 @@ impl Progress {
                     (Instant::now(), Duration::try_from_secs_f64(seconds).unwrap_or_default());
                 say!("{}", estimate(experiments));
             }
-            Event::Shortened { experiment, to } => {
-                self.bar.finish_and_clear();
-                say!("{}: {}", experiment.id, shortened(*to));
-            }
-            Event::Loads { experiment, loads, blocks } => {
+            Event::Shortened(to) => say!("{}", shortened(*to)),
+            Event::Loads { turn, experiment, loads, blocks } => {
                 self.bar.finish_and_clear();
                 self.several = loads.len() > 1;
                 let titles: Vec<&str> = loads.iter().map(|load| load.title.as_str()).collect();
                 let in_turn = if self.several { " (in turn)" } else { "" };
                 let left = self.estimate.saturating_sub(self.began.elapsed());
                 let left = left_in_all(left).map_or(String::new(), |left| format!(" – {left}"));
-                say!("{}: {}{in_turn}{left}", experiment.id, titles.join("; "));
+                let turn = turn.map_or(String::new(), |(turn, of)| format!("turn {turn} of {of}, "));
+                say!("{turn}{}: {}{in_turn}{left}", experiment.id, titles.join("; "));
                 self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
                 let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
                 self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

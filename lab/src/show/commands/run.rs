@@ -4,19 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
 use crate::judge::findings::{self, PROCEDURE};
-use crate::judge::statistics::FEWEST;
-use crate::measure::engine::{self, Event, NIGHT_MINUTES, Results, Settings, TURNS_QUICK};
+use crate::judge::power::{self, Noise};
+use crate::judge::statistics::{FEWEST, fewest_for};
+use crate::measure::engine::{self, BLOCK_S, Ended, Event, NIGHT_MINUTES, Results, Settings, TURNS_QUICK};
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Experiment, TURNS};
+use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE};
 use crate::model::machine::Machine;
+use crate::model::words;
+use crate::show::archive;
 
 /// The arguments of `run`.
 #[derive(Clone, Debug, Args)]
@@ -32,8 +36,8 @@ pub(super) struct RunArguments {
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
-    /// Small loads, six times, which a verdict needs, in about N minutes. If N is too small, each measurement is shortened
-    /// by the same factor, and the report says so.
+    /// Small loads, twelve times, which decides the claims of a publication, in about N minutes. If N is too small, each
+    /// measurement is shortened by the same factor, to no less than two seconds, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = super::some_minutes)]
     minutes: Option<f64>,
     /// A full run in one night: all loads in all turns. Long blocks end after as many seconds as fit into ten hours, and a
@@ -46,18 +50,29 @@ pub(super) struct RunArguments {
     /// Goes on with the results that are there. Without it they are moved into a separate folder.
     #[arg(long)]
     resume: bool,
-    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 6 with --minutes).
+    /// Pauses after about N minutes, between two measurements. `--resume` goes on, also on another day. The report names the
+    /// sittings.
+    #[arg(long, value_name = "N", value_parser = super::some_minutes)]
+    window: Option<f64>,
+    /// Earlier results, a folder or an archive of `pack`: their noise says which differences this run can show. Without it,
+    /// those in --out, if there are some.
+    #[arg(long, value_name = "RESULTS")]
+    noise: Option<PathBuf>,
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// The folder of the results.
     #[arg(long, default_value = "target/lab")]
     out: PathBuf,
+    /// Whether blocks may be shorter than a verdict needs: a demonstration takes a minute.
+    #[arg(skip)]
+    short_blocks: bool,
     #[command(flatten)]
     common: Common,
 }
 
 impl RunArguments {
-    /// What runs one experiment in full, with so many turns.
+    /// What runs one experiment in full, with so many turns and blocks as short as it says.
     pub(super) fn of(experiment: &str, out: PathBuf, turns: u32, common: Common) -> RunArguments {
         RunArguments {
             experiments: vec![experiment.to_owned()],
@@ -68,8 +83,11 @@ impl RunArguments {
             night: false,
             estimate: false,
             resume: false,
+            window: None,
+            noise: None,
             turns: Some(turns),
             out,
+            short_blocks: true,
             common,
         }
     }
@@ -97,6 +115,9 @@ pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     let is_measured = done.blocks.iter().any(|block| block.failure.is_none());
     if done.is_interrupted {
         say!("Interrupted: `--resume` goes on where it was.");
+    }
+    if done.is_paused {
+        say!("Paused, as --window says: the same command with `--resume` goes on.");
     }
     Ok(match is_measured {
         _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
@@ -129,6 +150,8 @@ struct Done {
     /// All measured blocks, including those of an earlier run that was resumed.
     blocks: Vec<Block>,
     is_interrupted: bool,
+    /// Whether the window was over before the run was.
+    is_paused: bool,
     /// Nobody else writes into the folder before the report is there.
     _taken: Results,
 }
@@ -155,23 +178,30 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
         minutes: arguments.minutes.or(arguments.night.then_some(NIGHT_MINUTES)),
-        turns: turns.or(arguments.minutes.map(|_| FEWEST)),
+        turns: turns.or(arguments.minutes.map(|_| TURNS_DECIDE)),
+        block_s: 0.0,
+        window: arguments.window.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         resume: arguments.resume,
         known: &known,
         only: arguments.only.clone(),
         interrupted: &interrupted,
     };
+    let is_judged = turns_of(&settings) >= FEWEST && !arguments.short_blocks;
+    let settings = Settings { block_s: if is_judged { BLOCK_S } else { 0.0 }, ..settings };
     let mut progress = Progress::new(is_check);
     let mut unwritten = Ok(());
-    engine::run(&settings, &experiments, &lineup, &mut |event| {
+    // Before they are moved aside.
+    let earlier = if is_check { Vec::new() } else { earlier(arguments)? };
+    let ended = engine::run(&settings, &experiments, &lineup, &mut |event| {
         progress.tell(&event);
         // The estimate is the last event before the first block.
         let is_estimate = matches!(event, Event::Estimate(_));
         if is_estimate && !is_check {
             limits(&settings, &experiments).iter().for_each(|limit| say!("{limit}"));
+            powers(&settings, &experiments, &earlier).iter().for_each(|line| say!("{line}"));
         }
         if is_estimate && !is_check && !arguments.estimate {
-            unwritten = state_procedure(&settings.out, &experiments);
+            unwritten = state_procedure(&settings, &experiments, &earlier);
         }
         let is_enough = arguments.estimate && is_estimate;
         interrupted.fetch_or(is_enough, Ordering::Relaxed);
@@ -179,37 +209,112 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     progress.end();
     unwritten?;
     let blocks = block::read(&settings.out.join(block::FILE))?;
-    Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })
+    Ok(Done {
+        experiments,
+        blocks,
+        is_interrupted: interrupted.load(Ordering::Relaxed),
+        is_paused: ended == Ended::Paused,
+        _taken: taken,
+    })
+}
+
+/// The blocks of earlier results, whose noise is known.
+fn earlier(arguments: &RunArguments) -> Result<Vec<Block>> {
+    let Some(results) = &arguments.noise else { return block::read(&arguments.out.join(block::FILE)) };
+    let reading = || format!("--noise {}", results.display());
+    if results.is_dir() {
+        let path = results.join(block::FILE);
+        ensure!(
+            path.exists(),
+            "{}: this folder has no {}, so it is no folder of results",
+            reading(),
+            block::FILE
+        );
+        return block::read(&path).with_context(reading);
+    }
+    let folder = tempfile::tempdir()?;
+    archive::unpack(results, folder.path()).with_context(reading)?;
+    block::read(&folder.path().join(block::FILE)).with_context(reading)
+}
+
+/// The repetitions of a run.
+fn turns_of(settings: &Settings<'_>) -> u32 {
+    settings.turns.unwrap_or(if settings.quick { TURNS_QUICK } else { TURNS })
+}
+
+/// Which differences the run can show, a line for each publication, from the noise of earlier results. Empty if the run has too
+/// few turns for verdicts.
+fn powers(settings: &Settings<'_>, experiments: &[Experiment], earlier: &[Block]) -> Vec<String> {
+    if turns_of(settings) < FEWEST {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    let mut is_unknown = false;
+    for experiment in experiments.iter().filter(|experiment| !experiment.findings.is_empty()) {
+        let turns = settings.turns.or(experiment.turns).unwrap_or(TURNS);
+        let comparisons = power::comparisons(experiment, settings.quick);
+        let noise = Noise::of(experiment, earlier);
+        let needed = fewest_for(comparisons);
+        let Experiment { id, .. } = experiment;
+        match noise.shows(turns, comparisons) {
+            _ if turns < needed => lines.push(format!(
+                "{id}: {turns} turns decide none of about {comparisons} comparisons, {needed} can decide some"
+            )),
+            Some((typical, (worst, load))) => lines.push(format!(
+                "{id}: {turns} turns will show differences of {} (median load) to {} (“{load}”), in one of about {comparisons} comparisons",
+                percent(typical),
+                percent(worst)
+            )),
+            None => is_unknown = true,
+        }
+    }
+    if is_unknown {
+        lines.push(
+            "Which differences the other experiments can show is not known without earlier results of this machine: `run --quick` \
+             gives some in minutes, and --noise names them"
+                .into(),
+        );
+    }
+    lines
+}
+
+fn percent(part: f64) -> String {
+    format!("{} %", words::number(100.0 * part))
 }
 
 /// The file that says before the first block how claims will be judged.
 const PROCEDURE_FILE: &str = "procedure.txt";
 
-/// Writes how claims will be judged, and of how many comparisons each family is.
-fn state_procedure(out: &Path, experiments: &[Experiment]) -> Result<()> {
-    let conditions = |experiment: &Experiment| -> usize {
-        experiment.findings.iter().map(|finding| finding.holds_when.len()).sum()
+/// Writes how claims will be judged, of how many comparisons each family is, and what the run can and cannot decide.
+fn state_procedure(settings: &Settings<'_>, experiments: &[Experiment], earlier: &[Block]) -> Result<()> {
+    let family = |experiment: &Experiment| {
+        let comparisons = power::comparisons(experiment, settings.quick);
+        format!(
+            "  {}: about {comparisons} comparisons, which need {} turns\n",
+            experiment.id,
+            fewest_for(comparisons)
+        )
     };
-    let family =
-        |experiment: &Experiment| format!("  {}: {} conditions\n", experiment.id, conditions(experiment));
     let families: String = experiments.iter().map(family).collect();
-    let path = out.join(PROCEDURE_FILE);
+    let path = settings.out.join(PROCEDURE_FILE);
+    let powers: String =
+        powers(settings, experiments, earlier).iter().map(|line| format!("  {line}\n")).collect();
+    let powers = if powers.is_empty() { "  not known: too few turns for verdicts\n" } else { &powers };
     let untestable = untestable(experiments, &Machine::this());
     let untestable: String =
         untestable.iter().map(|(finding, reason)| format!("  {finding}: {reason}\n")).collect();
     let untestable = if untestable.is_empty() { "  none\n" } else { &untestable };
     let text = format!(
-        "{PROCEDURE}- Families of this run:\n{families}- Findings that cannot be tested on this machine:\n{untestable}"
+        "{PROCEDURE}- Families of this run:\n{families}- What it can show, in four of five such runs:\n{powers}- Findings that cannot be tested on this machine:\n{untestable}"
     );
     fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
 /// What the run cannot decide, in sentences: for want of turns, or on this machine.
 fn limits(settings: &Settings<'_>, experiments: &[Experiment]) -> Vec<String> {
-    let turns = settings.turns.unwrap_or(if settings.quick { TURNS_QUICK } else { TURNS });
-    let of_turns = match turns {
+    let of_turns = match turns_of(settings) {
         few if few < FEWEST => Some(format!(
-            "{few} turns give no verdict about a ratio: a verdict needs {FEWEST} turns, and a claim {TURNS} (--turns)"
+            "{few} turns give no verdict about a ratio: a verdict needs {FEWEST} turns or more, and a claim {TURNS} (--turns)"
         )),
         few if few < TURNS => {
             Some(format!("{few} turns give indicative verdicts: a claim needs {TURNS} turns (--turns)"))
@@ -247,6 +352,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::model::block::tests;
+    use crate::model::figure::Figure;
 
     /// On two cores the loads with four and eight cores are known not to run; what only was not measured yet is no reason.
     #[test]
@@ -276,6 +383,8 @@ mod tests {
             quick,
             minutes: None,
             turns,
+            block_s: 0.0,
+            window: None,
             resume: false,
             known: &[],
             only: Vec::new(),
@@ -285,5 +394,29 @@ mod tests {
         assert!(said(None, true).starts_with("2 turns give no verdict"));
         assert!(said(Some(6), true).starts_with("6 turns give indicative verdicts"));
         assert_eq!([said(None, false), said(Some(20), true)], ["", ""]);
+        let all = Experiment::built_in().unwrap();
+        let powers =
+            |turns, earlier: &[Block]| powers(&settings(Some(turns), true), &all, earlier).join("\n");
+        assert_eq!(powers(2, &[]), "");
+        assert!(powers(6, &[]).contains("modern-vps: 6 turns decide none of about "));
+        assert!(powers(20, &[]).starts_with("Which differences the other experiments can show is not known"));
+        let of_turn = |(contender, turn, rate)| {
+            let mut block =
+                Block { turn, ..tests::block(contender, "small", 64, &[(Figure::RequestsPerS, rate)]) };
+            block.cell.experiment = "modern-vps".into();
+            block
+        };
+        let pilot = [("a", 0, 100.0), ("b", 0, 50.0), ("a", 1, 104.0), ("b", 1, 50.0)].map(of_turn);
+        let known = powers(20, &pilot);
+        assert!(known.contains("modern-vps: 20 turns will show differences of 3.28 %"), "{known}");
+    }
+
+    /// Twelve turns, which `--minutes` plans, decide the claims of every publication.
+    #[test]
+    fn twelve_turns_decide_every_publication() {
+        for experiment in Experiment::built_in().unwrap() {
+            let needed = fewest_for(power::comparisons(&experiment, true));
+            assert!(needed <= TURNS_DECIDE, "{}: {needed} turns", experiment.id);
+        }
     }
 }
