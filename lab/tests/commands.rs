@@ -309,7 +309,7 @@ fn an_estimate_measures_nothing() {
     let night = bench.lab(&["run", "--published", "--night", "--estimate"]);
     let said = String::from_utf8_lossy(&night.stdout);
     assert!(night.status.success() && said.starts_with("This takes about "), "{said}{}", error(&night));
-    assert!(said.contains("stress-debian: blocks end after "), "{said}");
+    assert!(said.contains("\nblocks end after "), "{said}");
     assert_eq!(bench.blocks(), before);
 }
 
@@ -343,6 +343,15 @@ fn one_contender_is_compared_under_two_loads() {
     // Without a finding no two loads belong together, so there is nothing to compare.
     fs::write(bench.experiment(), EXPERIMENT).unwrap();
     fails(&bench.lab(&compare), &["there was nothing to compare"]);
+}
+
+#[test]
+fn a_comparison_stops_if_a_side_cannot_run() {
+    let bench = Bench::new();
+    fs::write(bench.experiment(), EXPERIMENT.replace("clients = 2", "clients = 2\ncores = [4096]")).unwrap();
+    let output = bench.lab(&["compare", "reference-epoll", "reference-thread", "--workload", "short"]);
+    fails(&output, &["reference-epoll cannot run under short/kept: 4096 cores are needed"]);
+    assert_eq!(bench.blocks().len(), 1, "it stops with the first side");
 }
 
 #[test]

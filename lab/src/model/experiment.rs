@@ -152,6 +152,8 @@ pub struct Load {
     /// The tool that the publication used. Where it is missing, the lab's own generator takes its place.
     #[serde(default)]
     pub tool: ToolName,
+    /// The tool of the publication, if the lab uses another one for this load on purpose.
+    pub printed_tool: Option<ToolName>,
     /// The path that is asked for.
     #[serde(default = "root_path")]
     pub path: String,

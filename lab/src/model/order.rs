@@ -84,12 +84,16 @@ pub enum ToolName {
     Ab,
     /// wrk.
     Wrk,
+    /// wrk2.
+    Wrk2,
     /// hey.
     Hey,
     /// h2load of nghttp2.
     H2load,
     /// weighttp.
     Weighttp,
+    /// autocannon.
+    Autocannon,
     /// k6.
     K6,
     /// JMeter.

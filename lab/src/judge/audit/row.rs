@@ -59,7 +59,7 @@ impl<'a> Row<'a> {
                 clients: Some(cell.clients),
                 published: None,
                 // A block that was shortened in a full run ended after a time.
-                requests: requests(load, block.quick).filter(|_| block.quick || block.share.is_none()),
+                requests: requests(load, block).filter(|_| block.quick || block.share.is_none()),
                 file_bytes: file_bytes(experiment, load, &block.cell.contender),
                 block: Some(block),
                 figures: &block.figures,
@@ -119,11 +119,14 @@ impl<'a> Row<'a> {
     }
 }
 
-fn requests(load: &Load, quick: bool) -> Option<f64> {
-    match load.amount(quick) {
-        Some(Amount::Requests(requests)) => Some(requests as f64),
-        _ => None,
-    }
+/// The requests of a block: the load's number, or as many times that as are nearest to what was answered or failed, since a
+/// short number is repeated within a block.
+fn requests(load: &Load, block: &Block) -> Option<f64> {
+    let Some(Amount::Requests(requests)) = load.amount(block.quick) else { return None };
+    let figure = |figure: Figure| block.figures.get(&figure).copied();
+    let answered = figure(Figure::RequestsPerS).zip(figure(Figure::TotalS)).map(|(rate, total)| rate * total);
+    let all = answered.unwrap_or_default() + figure(Figure::Failed).unwrap_or_default();
+    Some(requests as f64 * (all / requests as f64).round().max(1.0))
 }
 
 fn file_bytes(experiment: &Experiment, load: &Load, contender: &str) -> Option<f64> {
@@ -131,4 +134,25 @@ fn file_bytes(experiment: &Experiment, load: &Load, contender: &str) -> Option<f
     let path = if path.is_empty() { "index.html" } else { path };
     let file = experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path)?;
     Some(file.length as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::block::tests::block;
+
+    #[test]
+    fn a_block_repeats_its_requests() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = []\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1000\n";
+        let load = Experiment::parse(text).unwrap().loads.remove(0);
+        let sent = |rate: f64, failed: f64| {
+            let figures = [(Figure::RequestsPerS, rate), (Figure::TotalS, 2.0), (Figure::Failed, failed)];
+            requests(&load, &block("a", "l", 10, &figures))
+        };
+        assert_eq!(
+            [sent(20_000.0, 0.0), sent(19_990.0, 20.0), sent(10.0, 0.0)],
+            [40_000.0, 40_000.0, 1000.0].map(Some)
+        );
+    }
 }

@@ -263,7 +263,7 @@ impl<'a> Data<'a> {
     /// The tools that sent a load of this experiment instead of the published one, with the published one's name.
     pub(super) fn other_tools(&self, load: &str) -> Vec<String> {
         let Some(known) = self.load(load) else { return Vec::new() };
-        let printed = known.tool.to_string();
+        let printed = known.printed_tool.unwrap_or(known.tool).to_string();
         let used: BTreeSet<&str> = self
             .of_load(load)
             .map(|row| row.tool)

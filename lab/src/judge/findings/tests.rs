@@ -367,6 +367,8 @@ fn does_not_hold_is_said_only_of_what_is_comparable() {
     }
     let own = verdict("", "", leads).parts.comparability;
     assert_eq!((own.as_printed, own.tools), (Some(false), vec!["none instead of fulmar-lab".to_owned()]));
+    let other = verdict("", "printed_tool = 'wrk2'", leads).parts.comparability;
+    assert_eq!(other.tools, ["none instead of wrk2"], "the publication's tool, not the lab's choice");
     let printed = verdict("", "printed = { workers = 'x' }", leads).parts.comparability;
     assert_eq!(printed.as_printed, Some(true));
 }

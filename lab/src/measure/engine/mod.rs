@@ -227,11 +227,13 @@ fn measure_all(
     let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(Ended::Whole) };
     if let Some(minutes) = settings.minutes {
         share.set(estimate::share(minutes * 60.0, &takes.iter().flatten().collect::<Vec<_>>()));
-        (tell.borrow_mut())(Event::Shortened(schedule::shortening(settings.quick, share.get())));
     }
     let named = experiments.iter().zip(&takes);
     let named = named.map(|(experiment, takes)| (experiment, estimate::seconds(takes, share.get())));
     (tell.borrow_mut())(Event::Estimate(named.collect()));
+    if settings.minutes.is_some() {
+        (tell.borrow_mut())(Event::Shortened(schedule::shortening(settings, share.get())));
+    }
     let end = settings.window.map(|window| Instant::now() + window);
     let mut groups = Vec::new();
     for (experiment, series) in experiments.iter().zip(all) {

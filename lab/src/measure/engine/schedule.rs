@@ -177,11 +177,14 @@ impl Schedule<'_> {
     /// What a block of this amount takes, by a guess.
     pub(super) fn seconds(self, amount: Amount) -> f64 {
         match amount {
-            // wrk counts whole seconds.
-            Amount::Seconds(seconds) if self.load.tool == ToolName::Wrk => seconds.ceil(),
+            Amount::Seconds(seconds) if self.counts_whole_seconds() => seconds.ceil(),
             Amount::Seconds(seconds) => seconds,
             Amount::Requests(requests) => requests as f64 * self.answer_s(),
         }
+    }
+
+    fn counts_whole_seconds(self) -> bool {
+        matches!(self.load.tool, ToolName::Wrk | ToolName::Wrk2 | ToolName::Autocannon)
     }
 
     /// What an answer takes, by a guess.
@@ -216,8 +219,9 @@ impl<'a> Schedule<'a> {
 }
 
 /// What a share means in a run of this kind.
-pub(super) fn shortening(is_quick: bool, share: f64) -> Shortened {
-    if is_quick { Shortened::Part(share) } else { Shortened::Seconds((share * LONGEST_S).max(SECONDS_MIN)) }
+pub(super) fn shortening(settings: &Settings<'_>, share: f64) -> Shortened {
+    let least_s = settings.block_s.max(SECONDS_MIN);
+    if settings.quick { Shortened::Part(share) } else { Shortened::Seconds((share * LONGEST_S).max(least_s)) }
 }
 
 /// An amount of a quick run for so many clients, shortened.

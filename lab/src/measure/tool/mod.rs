@@ -2,6 +2,7 @@
 //! own generator. All take one [`Order`] and give one [`Report`].
 
 mod ab;
+mod autocannon;
 mod find;
 mod fulmar_lab;
 mod h2load;
@@ -11,6 +12,7 @@ pub(crate) mod k6;
 mod reading;
 mod weighttp;
 mod wrk;
+mod wrk2;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,8 +62,18 @@ pub struct Tool {
 }
 
 /// All tools, in the order of `fulmar-lab list`.
-pub const ALL: &[Tool] =
-    &[fulmar_lab::TOOL, ab::TOOL, wrk::TOOL, hey::TOOL, h2load::TOOL, weighttp::TOOL, k6::TOOL, jmeter::TOOL];
+pub const ALL: &[Tool] = &[
+    fulmar_lab::TOOL,
+    ab::TOOL,
+    wrk::TOOL,
+    wrk2::TOOL,
+    hey::TOOL,
+    h2load::TOOL,
+    weighttp::TOOL,
+    autocannon::TOOL,
+    k6::TOOL,
+    jmeter::TOOL,
+];
 
 /// The tool of that name.
 pub fn named(name: ToolName) -> Option<&'static Tool> {

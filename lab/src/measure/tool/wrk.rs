@@ -36,7 +36,7 @@ fn refuses(order: &Order) -> Option<&'static str> {
     }
 }
 
-fn arguments(order: &Order) -> Result<Vec<String>> {
+pub(super) fn arguments(order: &Order) -> Result<Vec<String>> {
     let Amount::Seconds(seconds) = order.amount else {
         anyhow::bail!("wrk counts seconds, not requests");
     };
@@ -54,7 +54,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-fn outcome(text: &str) -> Result<Outcome> {
+pub(super) fn outcome(text: &str) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let (mut rate, mut wrong) = (None, 0);
     for line in text.lines().map(str::trim) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use super::progress::Progress;
@@ -14,7 +14,7 @@ use super::{Common, INTERRUPTED, interrupted};
 use crate::judge::comparison::Comparison;
 use crate::judge::findings;
 use crate::judge::statistics::FEWEST;
-use crate::measure::engine::{self, BLOCK_S, Results, Settings};
+use crate::measure::engine::{self, BLOCK_S, Event, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Condition, Experiment, Kind, Load, TURNS};
 use crate::model::figure::Figure;
@@ -90,8 +90,21 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     };
     let _taken = Results::take(&arguments.out)?;
     let mut progress = Progress::new(false);
-    engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
+    let loads: usize = experiments.iter().map(|experiment| experiment.loads.len()).sum();
+    let mut stopped = None;
+    engine::run(&settings, &experiments, &lineup, &mut |event| {
+        progress.tell(&event);
+        if let Event::Block(block) = event
+            && let Some(why) = cannot_run(block, loads)
+        {
+            stopped.get_or_insert(why);
+            interrupted.store(true, Ordering::Relaxed);
+        }
+    })?;
     progress.end();
+    if let Some(why) = stopped {
+        bail!("{why}");
+    }
     let blocks = block::read(&arguments.out.join(block::FILE))?;
     let mut is_compared = false;
     if let [first, second] = names[..] {
@@ -110,6 +123,17 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         [first, second] => judge(&blocks, [first, second], &arguments.thresholds),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Why a comparison is pointless, if a side cannot run: it does not start, or answers differently, or the only load is not
+/// for it. Of several loads, others may be.
+fn cannot_run(block: &Block, loads: usize) -> Option<String> {
+    let Block { cell, version, .. } = block;
+    let why = block.failure.as_ref().filter(|_| block.command.is_empty())?;
+    // A contender whose program was not looked at has no version: the load is not for it.
+    let is_pointless = loads == 1 || !version.is_empty();
+    is_pointless
+        .then(|| format!("{} cannot run under {}/{}: {why}", cell.contender, cell.experiment, cell.load))
 }
 
 /// Says of each threshold whether a load is beyond it. Fails where nothing gave the figure of one.
@@ -303,6 +327,26 @@ mod tests {
 
     use super::super::{Cli, Command};
     use super::*;
+
+    #[test]
+    fn only_a_side_that_cannot_run_stops_a_comparison() {
+        let block = |failure: Option<&str>, version: &str, command: &[&str]| Block {
+            failure: failure.map(str::to_owned),
+            version: version.into(),
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            ..block::tests::block("nginx", "l", 1, &[])
+        };
+        let differs = Some("it is not compared, because it answers differently");
+        let why = cannot_run(&block(differs, "1.31.3", &[]), 5).unwrap();
+        assert!(why.starts_with("nginx cannot run under e/l: it is not compared"), "{why}");
+        assert_eq!(cannot_run(&block(Some("a block failed"), "1.31.3", &["wrk"]), 1), None);
+        let other = block(Some("it does not read nginx's configuration"), "", &[]);
+        assert!(
+            cannot_run(&other, 5).is_none() && cannot_run(&other, 1).is_some(),
+            "other loads may be for it"
+        );
+        assert_eq!(cannot_run(&block(None, "1.31.3", &[]), 1), None);
+    }
 
     #[test]
     fn loads_of_one_experiment_are_measured_together() {

@@ -40,7 +40,7 @@ pub(super) struct RunArguments {
     /// measurement is shortened by the same factor, to no less than two seconds, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = super::some_minutes)]
     minutes: Option<f64>,
-    /// A full run in one night: all loads in all turns. Long blocks end after as many seconds as fit into ten hours, and a
+    /// A full run in one night: all loads in twelve turns. Long blocks end after as many seconds as fit into ten hours, and a
     /// sweep over numbers of clients takes larger steps.
     #[arg(long, conflicts_with_all = ["quick", "minutes"])]
     night: bool,
@@ -58,7 +58,7 @@ pub(super) struct RunArguments {
     /// those in --out, if there are some.
     #[arg(long, value_name = "RESULTS")]
     noise: Option<PathBuf>,
-    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes).
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes and --night).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// The folder of the results.
@@ -178,7 +178,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
         minutes: arguments.minutes.or(arguments.night.then_some(NIGHT_MINUTES)),
-        turns: turns.or(arguments.minutes.map(|_| TURNS_DECIDE)),
+        turns: turns.or((arguments.minutes.is_some() || arguments.night).then_some(TURNS_DECIDE)),
         block_s: 0.0,
         window: arguments.window.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         resume: arguments.resume,

@@ -43,7 +43,8 @@ const ESTIMATES: &str = "Ratios were computed within each turn. We report the me
 
 /// The tests' sources, by the numbers of the text.
 const REFERENCES: [&str; 3] = [
-    "[1] T. C. Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), 371 – 386.",
+    "[1] T. C. Hesterberg, What Teachers Should Know About the Bootstrap: Resampling in the Undergraduate Statistics Curriculum, \
+     The American Statistician 69 (2015), 371 – 386.",
     "[2] D. J. Schuirmann, A comparison of the two one-sided tests procedure and the power approach for assessing the \
      equivalence of average bioavailability, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), 657 – 680.",
     "[3] S. Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6 (1979), 65 – 70.",
