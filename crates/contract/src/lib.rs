@@ -36,7 +36,7 @@ mod variable;
 
 pub use amount::Amount;
 pub use attached::Reach;
-pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
+pub use body::{Body, Duplex, Piece, Pull, Source, Tunnel};
 pub use conf::apache::Methods;
 pub use conf::settings::{Args, Config, Identity, Info, Kept, Origin, Place, Rule, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, PassTo, PassedConnection, Peer, Preread, Tls};
@@ -50,7 +50,7 @@ pub use journal::{Event, Events, reloads};
 pub use loading::{Htaccess, Loading, Look};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
-pub use net::SocketProbe;
+pub use net::{FileIdentity, SocketProbe};
 pub use overlay::{Holds, Open, Opener, Overlaid, Overlay, Selection};
 pub use payer::Budget;
 pub use policy::Policy;

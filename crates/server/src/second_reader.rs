@@ -46,14 +46,14 @@ struct Reader {
 
 impl Reader {
     fn new() -> Reader {
-        Reader { config: Config::new(), plan: Plan::default() }
+        Reader { config: Config::within(contract::inputs::origin()), plan: Plan::default() }
     }
 
     fn level(&mut self, around: SectionId, context: Contexts, page: &'static str) -> SectionId {
         let level = self.config.open(around, context);
         let directive: &'static dyn AnyDirective = &PAGE;
         let page = Box::new(Bytes::from_static(page.as_bytes()));
-        self.config.store(level, directive, page, NOWHERE).unwrap();
+        self.config.store(level, directive.info(), page, NOWHERE).unwrap();
         level
     }
 

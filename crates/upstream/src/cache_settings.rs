@@ -30,7 +30,7 @@ pub struct Lock {
     pub age: Duration,
 }
 
-/// What becomes of responses that are no longer fresh.
+/// What happens to responses that are no longer fresh.
 #[derive(Clone, Copy, Debug)]
 pub struct Stale {
     /// In which cases they are sent (`cache_use_stale`).

@@ -188,7 +188,7 @@ struct Trial {
     coming: Coming,
 }
 
-/// What became of a request: the status of the answer, or the one that stands for the last failure, and the statuses of all
+/// The result of a request: the status of the answer, or the one that stands for the last failure, and the statuses of all
 /// attempts.
 type Ended = (Result<u16, u16>, Vec<u16>);
 

@@ -526,7 +526,7 @@ mod tests {
             curves: "auto",
             tells_name: true,
             trust: None,
-            protocol: None,
+            protocols: &[],
             resumes: false,
         };
         (ServerPolicy::new(&settings).unwrap(), ClientPolicy::new(&client).unwrap())

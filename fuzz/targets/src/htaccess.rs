@@ -18,7 +18,7 @@ pub fn run(input: &[u8]) {
         show(error, &loaded);
     }
     let mut loading = Loading::new(Path::new("/site"), Path::new("/site"));
-    loading.file = Some(Path::new("/site/.htaccess").into());
+    loading.htaccess.path = Some(Path::new("/site/.htaccess").into());
     for node in &loaded.nodes {
         read(node, &loaded, &mut loading);
     }

@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
         let Some((path, args)) = turn(&mut exchange) else { return };
         assert!(path.len() <= TEXT_MAX && args.as_ref().is_none_or(|args| args.len() <= TEXT_MAX));
         (exchange.request.path, exchange.request.args) = (path, args);
-        exchange.internal = true;
+        exchange.routing.internal = true;
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
 pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchange> {
     let known = || modules::ALL.iter().flat_map(|module| module.directives);
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
-    loading.file = Some(Path::new("/nowhere/.htaccess").into());
-    let mut config = Config::new();
+    loading.htaccess.path = Some(Path::new("/nowhere/.htaccess").into());
+    let mut config = Config::within(contract::inputs::origin());
     let section = config.open(Config::MAIN, Contexts::HTACCESS);
     for node in nodes.iter().filter(|node| node.block.is_none()) {
         let name = node.name.to_string();
@@ -42,7 +42,7 @@ pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchan
         }
         let args = Args { node, context: Contexts::HTACCESS, opened: None };
         if let Ok(value) = directive.parse(&args, &mut loading) {
-            config.store(section, *directive, value, node.span).ok()?;
+            config.store(section, directive.info(), value, node.span).ok()?;
         }
     }
     let mut builder = ScopeBuilder::new(None, policy());
@@ -84,7 +84,7 @@ fn made(settings: &'static str) -> Made {
 fn compile(settings: &str) -> Made {
     let loaded = parse_bytes(settings.as_bytes());
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
-    let mut config = Config::new();
+    let mut config = Config::within(contract::inputs::origin());
     let known = || modules::ALL.iter().flat_map(|module| module.directives);
     for node in &loaded.nodes {
         let name = node.name.to_string();
@@ -92,7 +92,7 @@ fn compile(settings: &str) -> Made {
             *known().find(|directive| directive.info().name == name).expect("a directive");
         let args = Args { node, context: Contexts::LOCATION, opened: None };
         let value = directive.parse(&args, &mut loading).expect("a value");
-        config.store(Config::MAIN, directive, value, node.span).expect("a setting");
+        config.store(Config::MAIN, directive.info(), value, node.span).expect("a setting");
     }
     let mut builder = ScopeBuilder::new(None, policy());
     for compile in modules::ALL.iter().filter_map(|module| module.compile) {

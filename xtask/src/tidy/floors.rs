@@ -158,7 +158,10 @@ const HOUSES: &[House] = &[
                 ],
             },
             Floor { name: "dialogue", modules: &["dialogue", "failure"] },
-            Floor { name: "group", modules: &["group", "live", "members", "method", "resolver", "tier"] },
+            Floor {
+                name: "group",
+                modules: &["group", "live", "members", "method", "peer_state", "peers", "resolver", "tier"],
+            },
             Floor { name: "lease", modules: &["balance", "registry", "renewal", "secured", "upload"] },
             Floor { name: "pool", modules: &["call", "pool", "shared"] },
             Floor { name: "line", modules: &["line"] },

@@ -50,8 +50,8 @@
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Args, Body, Directive, Event, Exchange, Handler, Loading, Module, PassTo, Reach, Rule, ScopeBuilder, Step,
-    Template, View,
+    Args, Body, Directive, Event, Exchange, Handler, Loading, Module, PassTo, Reach, Rule, ScopeBuilder,
+    Step, Template, View,
 };
 use http::Status;
 use journal::Level;

@@ -496,7 +496,7 @@ mod tests {
     fn sections_and_files_are_layers() {
         let modules: &[&'static Module] = &[&MODULE];
         let base = Base {
-            config: Arc::new(Config::new()),
+            config: Arc::new(Config::within(contract::inputs::origin())),
             modules: modules.into(),
             table: Arc::new(table(modules)),
             prefix: "/".into(),
