@@ -283,11 +283,13 @@ fn changed_settings_of_a_server_keep_its_counters_and_connections() {
     };
     let site = Site::new(&with("weight=2", ""));
     let running = site.start(Server::Fulmar);
+    // One request a connection: `ask` sends a further one.
+    let page = |path: &str| running.connect().exchange(&format!("GET {path}")).unwrap().text();
     let figures = || {
-        let metrics = running.ask("GET /metrics").last().text();
+        let metrics = page("/metrics");
         ["requests_total", "connections_opened_total"].map(|name| figure(&metrics, name, port))
     };
-    assert_eq!(running.ask("GET /").last().text(), "here");
+    assert_eq!(page("/"), "here");
     let [before, opened] = figures();
     assert!(before > 0 && opened == 1);
     let others = ["weight=1 max_conns=9", "max_fails=3 fail_timeout=1s", "backup"];
@@ -296,7 +298,7 @@ fn changed_settings_of_a_server_keep_its_counters_and_connections() {
         running.rewrite(&with(parameters, more));
         let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(running.ask("GET /").last().text(), "here");
+        assert_eq!(page("/"), "here");
         assert_eq!(figures(), [before + number, opened], "{parameters}");
     }
     running.stop();

@@ -60,19 +60,19 @@ impl Literal {
             (true, _) => return self.end_at(subject, 0).map(|end| (0, end)),
             // A slash and a newline may follow.
             (false, true) => last.saturating_sub(2),
-            (false, false) => return self.find_anywhere(subject.get(..=last)?, subject),
+            (false, false) => return self.find_anywhere(subject, last),
         };
         (first..=last).find_map(|start| self.end_at(subject, start).map(|end| (start, end)))
     }
 
-    /// As [`Literal::find`], for a match that starts in this part of the subject.
-    fn find_anywhere(&self, starts: &[u8], subject: &[u8]) -> Option<(usize, usize)> {
+    /// As [`Literal::find`], for a match that starts at this place or before.
+    fn find_anywhere(&self, subject: &[u8], last: usize) -> Option<(usize, usize)> {
         let Some(first) = self.text.first() else { return self.end_at(subject, 0).map(|end| (0, end)) };
         let (lower, upper) = match self.case_insensitive {
             true => (first.to_ascii_lowercase(), first.to_ascii_uppercase()),
             false => (*first, *first),
         };
-        memchr::memchr2_iter(lower, upper, starts)
+        memchr::memchr2_iter(lower, upper, &subject[..=last])
             .find_map(|start| self.end_at(subject, start).map(|end| (start, end)))
     }
 
