@@ -38,7 +38,7 @@ fn of_the_request() {
             "GET /method HTTP/1.0",
             "GET /host\nHost: LOCALHOST:1234",
             "GET /host HTTP/1.0",
-            "GET http://other/host\nHost: localhost",
+            "GET http://other/host\nHost: other",
             "GET /peer",
             "GET /peer\nAuthorization: Basic dXNlcjpwYXNz",
             "GET /peer\nAuthorization: Basic ???",

@@ -7,7 +7,7 @@ use conf::value::TooManySteps;
 use contract::{Event, Exchange, Request};
 use engine::Flow;
 use http::semantics::{BodyLength, Framing, examine, find_host};
-use http::uri::{Target, parse_target};
+use http::uri::{Target, authority, parse_target};
 use http::{HeadError, Status, Version};
 use journal::Level;
 use journal::clock::Time;
@@ -88,6 +88,15 @@ impl Arrival<'_> {
 
     /// Starts a request whose head was examined.
     pub(super) fn start(&self, pooled: &mut PooledRequest, framing: Framing) {
+        let head = &mut pooled.flow().exchange.request.head;
+        // RFC 9112, section 3.2.2: the host of a target counts, and the field is ignored.
+        if let Some(named) = authority(head.target())
+            && head.fields.get("host").is_some_and(|host| !host.eq_ignore_ascii_case(named))
+        {
+            let named = named.to_vec();
+            // An authority that was parsed is a value of a field.
+            let _ = head.fields.set("Host", &named);
+        }
         self.find_server(pooled, Read::All, framing.body);
         let PooledRequest { life, received, .. } = pooled;
         let flow = &mut life.request.flow;
