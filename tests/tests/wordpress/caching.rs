@@ -28,7 +28,7 @@ fn configuration(database: &str) -> String {
         ("http://127.0.0.1:8090/cache", "http://127.0.0.1:%%PORT_1%%/cache"),
         (
             "listen 80;",
-            "listen 127.0.0.1:%%PORT%%; include mime.types; add_header X-Cache $upstream_cache_status;",
+            "listen 127.0.0.1:%%PORT%%; include mime.types; add_header X-Cache $upstream_cache_status always;",
         ),
         ("/var/www/wordpress", "SOURCES"),
         ("/run/php/php-fpm.sock", "SOCKET"),
@@ -153,7 +153,37 @@ fn pages_are_kept_until_a_plugin_says_that_they_changed() {
     assert!(!visitor.get(&post).text().contains("So they do."));
     editor.change(&format!("comments/{number}"), r#"{"status":"approved"}"#);
     assert!(visitor.get(&post).text().contains("So they do."));
+    settings_and_drafts(&mut editor, &running);
     running.stop();
+}
+
+/// A draft removes nothing, a setting removes all pages, and the page for an unknown address is kept.
+fn settings_and_drafts(editor: &mut Editor, running: &Running) {
+    let mut visitor = Browser::new(running.address());
+    let mut see = |path: &str| {
+        let page = visitor.get(path);
+        (page.status, page.field("X-Cache").unwrap_or_default().to_owned(), page.text())
+    };
+    let is_kept = |(status, cached, _): (u16, String, String), expected| {
+        assert_eq!((status, cached.as_str()), (expected, "HIT"));
+    };
+    see("/");
+    assert_eq!(see("/no/such/page/").0, 404);
+    is_kept(see("/no/such/page/"), 404);
+    let page = editor.browser.get("/wp-admin/post-new.php");
+    assert_eq!(page.status, 200, "{page}");
+    let number = between(&page.text(), "\"post_id\":", ",").map(str::to_owned);
+    is_kept(see("/"), 200);
+    let number = number.or_else(|| between(&page.text(), "post_ID' value='", "'").map(str::to_owned));
+    if let Some(number) = number {
+        editor.change(&format!("posts/{number}"), r#"{"title":"A draft","status":"draft"}"#);
+        is_kept(see("/"), 200);
+    }
+    editor.change("settings", r#"{"title":"Terns and fulmars"}"#);
+    let (_, cached, text) = see("/");
+    assert!(cached == "MISS" && text.contains("Terns and fulmars"), "{cached}: {text}");
+    let (_, cached, text) = see("/hello-world/");
+    assert!(cached == "MISS" && text.contains("Terns and fulmars"), "{cached}: {text}");
 }
 
 /// As plugins do for the module cache_purge: they request the addresses of pages in a location that only purges.
