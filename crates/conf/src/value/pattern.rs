@@ -118,9 +118,8 @@ impl Pattern {
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn new(text: &[u8], case_insensitive: bool, language: Language) -> Result<Pattern, ValueError> {
         let source = Source { text, case_insensitive, language };
-        let (engine, names) = source.compile(LIMIT, BYTES_MAX)?;
-        let (text, limit) = (text.into(), LIMIT);
-        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: false, engine })
+        let compiled = source.compile(LIMIT, BYTES_MAX)?;
+        Ok(Pattern { is_limited: false, ..source.pattern(compiled, LIMIT) })
     }
 
     /// As [`Pattern::new`], for untrusted patterns: with its own limit for backtracking, and small
@@ -135,12 +134,11 @@ impl Pattern {
         limit: u32,
     ) -> Result<Pattern, ValueError> {
         let source = Source { text, case_insensitive, language };
-        let (engine, names) = match source.literal() {
+        let compiled = match source.literal() {
             Some(literal) => (Engine::Literal(literal), Box::from([None])),
             None => source.compile(limit, source.limited_bytes())?,
         };
-        let text = text.into();
-        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: true, engine })
+        Ok(source.pattern(compiled, limit))
     }
 
     /// As [`Pattern::limited`], in little memory where each match contains a known text: such a pattern is compiled for each
@@ -160,8 +158,7 @@ impl Pattern {
             return Pattern::limited(text, case_insensitive, language, limit);
         };
         let engine = Engine::OnDemand(Literal::anywhere(required, case_insensitive));
-        let (text, names) = (text.into(), names.into());
-        Ok(Pattern { text, language, case_insensitive, names, limit, is_limited: true, engine })
+        Ok(source.pattern((engine, names.into()), limit))
     }
 
     /// About how much memory the compiled pattern takes, in bytes.
@@ -351,6 +348,12 @@ struct Source<'p> {
 impl Source<'_> {
     fn literal(self) -> Option<Literal> {
         Literal::parse(self.text, self.case_insensitive, self.language.dollar_matches_before_line_end())
+    }
+
+    /// The limited pattern that this was compiled to.
+    fn pattern(self, (engine, names): (Engine, Names), limit: u32) -> Pattern {
+        let Source { text, case_insensitive, language } = self;
+        Pattern { text: text.into(), language, case_insensitive, names, limit, is_limited: true, engine }
     }
 
     /// How large a limited pattern may become for linear time.

@@ -3,8 +3,8 @@
 //! `stream` stands next to `http`, and has `server` and `upstream` blocks as `http` does. A `server` of `stream` has no
 //! `location`: each connection is one session. It goes through these steps: the header of the PROXY protocol and the TLS
 //! handshake, if `listen` asks for them, or the first bytes, if `ssl_preread` does; `set_real_ip_from`; `limit_conn`; `allow`
-//! and `deny`; `set`; then `proxy_pass`, `pass` or `return`. A session that a rule rejects is closed without an answer. Every session gets a line in each `access_log`;
-//! there is no default log and no default format.
+//! and `deny`; `set`; then `proxy_pass`, `pass` or `return`. A session that a rule rejects is closed without an answer. Every
+//! session gets a line in each `access_log`, but for one that `pass` hands on; there is no default log and no default format.
 //!
 //! These work as in `http`: `upstream` with `hash`, `least_conn`, `random`, `zone` and `resolve`; `map`, `geo`,
 //! `split_clients`, `set`; `allow`, `deny`, `limit_conn`; `log_format`, `access_log`, `error_log`; `resolver`. The
@@ -22,7 +22,8 @@
 //! With `listen … ssl` the server ends the encryption: `ssl_certificate`, `ssl_certificate_key`, `ssl_protocols` and so on
 //! work as in `http`, and several servers of an address are chosen by the name that clients ask for (`server_name`).
 //! `ssl_alpn` names the protocols that may be agreed on. `ssl_verify_client` checks the certificates of clients, with `ssl_crl`
-//! and `ssl_ocsp`: a client without a right one is closed, with `$status` 500. Unlike in nginx, the handshake comes before `limit_conn`, `allow` and `deny`.
+//! and `ssl_ocsp`: the connection of a client without a valid one is closed, with `$status` 500. Unlike in nginx, the handshake
+//! comes before `limit_conn`, `allow` and `deny`.
 //!
 //! UDP is not built yet.
 //!

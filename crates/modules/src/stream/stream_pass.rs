@@ -6,8 +6,9 @@
 //! kept, so the other address may have `ssl`. If `listen … ssl` ended the encryption before, the other address must not
 //! have `ssl`; there, `$ssl_` variables and `$scheme` tell of the encryption.
 //!
-//! The session ends when the connection is passed, and is logged with `$status` 200. If no `listen` has the address, the
-//! connection is closed and the error log says so. A connection is passed on ten times at most.
+//! The session ends when the connection is passed on. As in nginx, `access_log` gets no line for it: the address at which
+//! the connection goes on logs it. If no `listen` has the address, the connection is closed, and the error log says so. A
+//! connection is passed on ten times at most.
 //!
 //! With `ssl_preread` and `map` one port serves several protocols:
 //!

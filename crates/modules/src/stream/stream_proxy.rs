@@ -18,8 +18,8 @@
 //! header of the PROXY protocol (version 1) with the client's address first, in clear also with `proxy_ssl`. `proxy_protocol v2`
 //! sends one of version 2, which ends with a checksum. If the client's encryption ended here, it also tells the name that the
 //! client asked for, the protocol (ALPN), version and cipher, and the common name and the verification of the client's
-//! certificate; unlike nginx's it does not tell the algorithms of the server's certificate. Fulmar holds at most 16 KB for each
-//! direction of a connection; `proxy_buffer_size` is accepted and not needed.
+//! certificate; unlike nginx's header, it does not tell the algorithms of the server's certificate. Fulmar holds at most 16 KB
+//! for each direction of a connection; `proxy_buffer_size` is accepted and not needed.
 //!
 //! The example passes connections on to an HTTP server.
 //!

@@ -1,4 +1,5 @@
-//! Whether a request, or a session of `stream`, may go on with the certificate that its client showed in the handshake, or without one.
+//! Whether a request, or a session of `stream`, may go on with the certificate that its client showed in the handshake, or
+//! without one.
 
 use super::client::Client;
 use contract::VerifyClient;

@@ -41,6 +41,12 @@ pub(super) trait Sender: End {
         Poll::Ready(())
     }
 
+    /// Whether what was done for the client is logged here.
+    fn is_logged(&self, flow: &Flow) -> bool {
+        let _ = flow;
+        true
+    }
+
     /// How much memory the sender holds for the request while it waits, in bytes.
     fn memory(&self) -> usize;
 }
@@ -96,7 +102,9 @@ impl Life {
                     Stage::Over
                 }
                 Stage::Over => {
-                    request.flow.log();
+                    if sender.is_logged(&request.flow) {
+                        request.flow.log();
+                    }
                     return Poll::Ready(());
                 }
             };

@@ -6,8 +6,8 @@ use super::session;
 use contract::Connection;
 use http::Status;
 use journal::Level;
-use net::{Endpoint, SocketAddress, SocketType};
-use site::{Site, Wrapping};
+use net::{SocketAddress, SocketType};
+use site::{Listen, Site, Wrapping};
 use std::cell::Cell;
 use wire::Transport;
 
@@ -45,38 +45,35 @@ pub(super) fn pass(client: Client, bytes: ByteStream, to: &SocketAddress) -> Opt
     Some((Client::new(counted, serving, listen, info), wrapped(bytes, wrapping)))
 }
 
-/// The address that connections to this one arrive at.
+/// The address that connections to this one arrive at. The socket of a special address takes precedence, as in the kernel.
 fn find(site: &Site, to: &SocketAddress) -> Option<usize> {
-    let receives = |own: &Endpoint| {
-        own.transport == SocketType::Stream
-            && match (&own.address, to) {
-                (SocketAddress::Inet(own), SocketAddress::Inet(to)) if own.ip().is_unspecified() => {
-                    own.is_ipv4() == to.is_ipv4() && own.port() == to.port()
-                }
-                (own, to) => own == to,
-            }
+    let place = |receives: &dyn Fn(&SocketAddress) -> bool| {
+        site.listens.iter().position(|Listen { endpoint, .. }| {
+            endpoint.transport == SocketType::Stream && receives(&endpoint.address)
+        })
     };
-    // The socket of a special address takes precedence, as in the kernel.
-    let is_exact = |own: &Endpoint| own.transport == SocketType::Stream && own.address == *to;
-    let exact = site.listens.iter().position(|listen| is_exact(&listen.endpoint));
-    exact.or_else(|| site.listens.iter().position(|listen| receives(&listen.endpoint)))
+    place(&|own| own == to).or_else(|| place(&|own| is_wildcard_of(own, to)))
+}
+
+/// Whether an address is all those of the other one's family, with the same port.
+fn is_wildcard_of(own: &SocketAddress, to: &SocketAddress) -> bool {
+    let (SocketAddress::Inet(own), SocketAddress::Inet(to)) = (own, to) else { return false };
+    own.ip().is_unspecified() && own.is_ipv4() == to.is_ipv4() && own.port() == to.port()
 }
 
 /// The bytes of a connection that arrives at an address with this wrapping. A handshake, where one follows, begins with what
 /// was read.
-fn wrapped(bytes: ByteStream, wrapping: Wrapping) -> ByteStream {
-    let ByteStream { transport, mut input, output, send_timeout, is_held, clear_by_mistake, passes } = bytes;
-    let transport = match transport {
-        Transport::Plain(stream) if wrapping.tls => {
-            let mut transport = Transport::encrypted(stream);
-            if let Transport::Tls(tls) = &mut transport
-                && !wrapping.proxy_header
-            {
-                tls.begin(std::mem::take(&mut input));
-            }
-            transport
-        }
-        other => other,
-    };
-    ByteStream { transport, input, output, send_timeout, is_held, clear_by_mistake, passes: passes + 1 }
+fn wrapped(mut bytes: ByteStream, wrapping: Wrapping) -> ByteStream {
+    bytes.passes += 1;
+    if !wrapping.tls {
+        return bytes;
+    }
+    let Transport::Plain(stream) = bytes.transport else { return bytes };
+    let mut transport = Transport::encrypted(stream);
+    if let Transport::Tls(tls) = &mut transport
+        && !wrapping.proxy_header
+    {
+        tls.begin(std::mem::take(&mut bytes.input));
+    }
+    ByteStream { transport, ..bytes }
 }

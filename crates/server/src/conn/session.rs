@@ -251,6 +251,11 @@ impl Sender for Raw<'_> {
         log_end(&flow.exchange);
     }
 
+    /// A connection that goes on at another address is logged there.
+    fn is_logged(&self, flow: &Flow) -> bool {
+        flow.exchange.attached::<PassTo>().is_none()
+    }
+
     fn memory(&self) -> usize {
         self.bytes.memory()
     }

@@ -69,8 +69,8 @@ mod target;
 pub use cache::OpenLogs;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, PassTo, Phase, Rule, ScopeBuilder, Step, Template,
-    View, Written,
+    Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
+    Written,
 };
 use journal::LogFiles;
 pub use line::{Escape, Line};
@@ -178,8 +178,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
         Some(logs) => logs,
     };
-    let of_sessions = view.context() == Contexts::STREAM_SERVER;
-    builder.handle(Phase::Log, AccessLog { logs, of_sessions });
+    builder.handle(Phase::Log, AccessLog { logs });
     Ok(())
 }
 
@@ -224,8 +223,6 @@ fn logs_of(
 /// The logs of a scope.
 struct AccessLog {
     logs: Vec<Log>,
-    /// Whether it is for `stream`.
-    of_sessions: bool,
 }
 
 struct Log {
@@ -241,10 +238,6 @@ thread_local! {
 
 impl Handler for AccessLog {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.of_sessions && exchange.attached::<PassTo>().is_some() {
-            // The connection goes on elsewhere, and is logged there.
-            return Step::Next;
-        }
         LINE.with_borrow_mut(|line| {
             for log in &self.logs {
                 if log.is_wanted(exchange, line) {
