@@ -277,6 +277,31 @@ fn sessions_with_servers_are_encrypted_as_in_nginx() {
     }
 }
 
+const CHOSEN: &str = r#"
+stream {
+    log_format s "$status";
+    access_log %%LOGS%%/sessions.log s;
+    ssl_certificate %%DIR%%/a.pem;
+    ssl_certificate_key %%DIR%%/a.key;
+    ssl_alpn c d;
+    map $remote_addr $file { default a; }
+    server { listen 127.0.0.1:%%PORT%%; access_log off; return ready; }
+    server { listen 127.0.0.1:%%PORT_1%% ssl; proxy_pass 127.0.0.1:%%PORT_9%%; proxy_ssl on; proxy_ssl_alpn $ssl_alpn_protocol;
+             proxy_ssl_certificate %%DIR%%/$file.pem; proxy_ssl_certificate_key %%DIR%%/$file.key; }
+    server { listen 127.0.0.1:%%PORT_9%% ssl; ssl_verify_client optional_no_ca; return "$ssl_alpn_protocol $ssl_client_s_dn"; }
+}
+"#;
+
+#[test]
+fn each_session_offers_servers_its_own_protocols_with_one_certificate() {
+    let made = certificate("a.example", Kind::Ecdsa);
+    let (told, _) = compare(CHOSEN, &made, |running| {
+        let offering = |protocol: &str| tls::Client::new(None).offering(&[protocol]);
+        ["c", "d", "c"].map(|protocol| secret(&offering(protocol), running.address_of(1))).into()
+    });
+    assert_eq!(told, ["c CN=a.example", "d CN=a.example", "c CN=a.example"]);
+}
+
 const CHECKED: &str = r#"
 stream {
     log_format s "$server_port $status $ssl_client_verify $ssl_alpn_protocol";

@@ -18,7 +18,8 @@ pub struct ClientTls {
     pub(crate) policy: Arc<ClientPolicy>,
     /// The certificate that variables name.
     pub(crate) variable: Option<Arc<VariablePair>>,
-    /// The same with other protocols, which variables named, so that sessions are resumed.
+    /// The same settings by lists of protocols that variables named. They are kept because a policy has the TLS sessions to
+    /// resume.
     offering: Mutex<HashMap<Protocols, Arc<ClientTls>>>,
 }
 
@@ -36,7 +37,8 @@ impl ClientTls {
         }
         let made = offering.entry(protocols).or_insert_with_key(|protocols| {
             let policy = Arc::new(self.policy.with_protocols(protocols));
-            Arc::new(ClientTls::new(policy, self.variable.clone()))
+            let variable = self.variable.as_deref().map(VariablePair::without_policies);
+            Arc::new(ClientTls::new(policy, variable.map(Arc::new)))
         });
         Arc::clone(made)
     }
@@ -52,6 +54,11 @@ pub(crate) struct VariablePair {
 }
 
 impl VariablePair {
+    /// The same certificate without the policies, which have the protocols of the settings that they were made for.
+    fn without_policies(&self) -> VariablePair {
+        VariablePair { pems: self.pems.clone(), finder: self.finder.clone(), policies: Mutex::default() }
+    }
+
     /// Certificate and key of a request; none is sent if the value for the certificate is empty.
     pub(crate) fn pems(&self, exchange: &Exchange) -> Option<(Pem, Pem)> {
         let (certificate, key) = (self.pems.0.evaluate(exchange), self.pems.1.evaluate(exchange));

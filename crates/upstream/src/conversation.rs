@@ -282,14 +282,8 @@ impl<D: Dialogue> Conversation<D> {
         };
         self.call.attempts.begin(&lease.server().name, redirected);
         // The connection is opened to this very address: no answer of a name server comes between.
-        if self
-            .call
-            .settings
-            .connecting
-            .denied
-            .as_ref()
-            .is_some_and(|denied| denied.has(&lease.server().peer.address))
-        {
+        let denied = self.call.settings.connecting.denied.as_ref();
+        if denied.is_some_and(|denied| denied.has(&lease.server().peer.address)) {
             return self.deny(turn, &lease);
         }
         if let Some(sticky) = &lease.group().sticky {

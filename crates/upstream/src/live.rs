@@ -83,7 +83,7 @@ pub(crate) struct Live {
     pub(crate) peers: Arc<Peers>,
     entries: Box<[Entry]>,
     members: RwLock<Arc<Members>>,
-    /// That of the members, so that requests need no lock to see that theirs are the current ones.
+    /// The version of `members`. A request compares it without a lock to see whether its members are current.
     version: AtomicU64,
 }
 
@@ -114,11 +114,16 @@ impl Live {
 
     /// Members that stay as they are.
     pub(crate) fn fixed(servers: Vec<Server>, peers: Arc<Peers>) -> Live {
-        Live::new([Entry::Known(servers)].into(), peers)
+        Live::with(Box::default(), servers, peers)
     }
 
     fn new(entries: Box<[Entry]>, peers: Arc<Peers>) -> Live {
-        let members = Members::new(&peers, entries.iter().flat_map(Entry::servers).collect(), 0);
+        let servers = entries.iter().flat_map(Entry::servers).collect();
+        Live::with(entries, servers, peers)
+    }
+
+    fn with(entries: Box<[Entry]>, servers: Vec<Server>, peers: Arc<Peers>) -> Live {
+        let members = Members::new(&peers, servers, 0);
         Live { peers, entries, members: RwLock::new(Arc::new(members)), version: AtomicU64::new(0) }
     }
 

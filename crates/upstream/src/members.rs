@@ -1,4 +1,4 @@
-//! The servers of a group at one time, and in the words of one configuration.
+//! The servers of a group at one time, with the settings of one configuration.
 
 use crate::method::{Method, Point, ring};
 use crate::peers::Peers;

@@ -64,6 +64,8 @@ impl Peers {
             let slot = &mut slots[index];
             slot.peer = peer;
             slot.uses += 1;
+            // Turns count in the scale of other weights, and of other members.
+            states[index].current = 0;
             claimed.push(index);
         }
         claimed
@@ -104,6 +106,16 @@ mod tests {
         assert_eq!(peers.claim(&[written, used_otherwise]), [1, 0]);
         let routed = Peer { route: Some(b"a"[..].into()), ..server(1).peer };
         assert_eq!(peers.claim(&[Server { peer: routed, ..server(1) }, server(1)]), [2, 0]);
+    }
+
+    #[test]
+    fn turns_begin_anew_with_each_claim() {
+        let peers = Peers::default();
+        let before = peers.claim(&[server(1)]);
+        peers.states()[before[0]].current = -500;
+        let heavy = server(1).with(PeerSettings { weight: 7, ..PeerSettings::DEFAULT });
+        let after = peers.claim(&[heavy]);
+        assert_eq!((after[0], peers.states()[after[0]].current), (before[0], 0));
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Registry {
         }
         let named = groups.entry(key.to_ascii_lowercase().into()).or_default();
         let same = |other: &Arc<Group>| {
-            let has_same_peers = Arc::ptr_eq(&other.live.peers, &peers) && *other.name == *name;
-            has_same_peers && other.live.members().are(&servers)
+            // The peers are those of the name.
+            Arc::ptr_eq(&other.live.peers, &peers) && other.live.members().are(&servers)
         };
         if let Some(same) = named.iter().filter_map(Weak::upgrade).find(same) {
             return same;

@@ -271,8 +271,9 @@ impl Trial {
 fn exchange() -> Exchange {
     let root = Root { path: Template::literal(b"html"), alias: None, prefix: "/etc".into() };
     let scope = Arc::new(ScopeBuilder::new(None, Policy::new(root)).finish());
-    let variables =
-        Variables::new().finish(&[], &mut Err).unwrap_or_else(|error| panic!("{}", error.message));
+    let variables = Variables::new()
+        .finish(&[], &mut |unknown, _| Err(unknown))
+        .unwrap_or_else(|error| panic!("{}", error.message));
     let connection = Connection::new(Peer::Unix(None), Peer::Unix(None));
     Exchange::new(Rc::new(connection), Request::new(), scope, Arc::new(variables))
 }
