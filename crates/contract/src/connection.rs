@@ -77,7 +77,7 @@ pub struct Connection {
     pub tls: Option<Box<Tls>>,
     /// What a proxy in front reported about the connection (PROXY protocol).
     pub passed: Option<Box<PassedConnection>>,
-    /// What only the kernel knows of it; none if no socket of the kernel carries this connection alone.
+    /// Asks the kernel about the connection's socket; none if other connections share the socket.
     pub probe: Option<SocketProbe>,
 }
 
@@ -118,7 +118,7 @@ pub struct PassedConnection {
 
 /// What the first bytes of a connection of `stream` tell, attached to its exchange.
 #[derive(Debug)]
-pub struct Preread {
+pub struct FirstBytes {
     /// The protocol that the client speaks (`$preread_kind`).
     pub kind: &'static str,
     /// The first message of TLS.

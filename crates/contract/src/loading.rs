@@ -102,6 +102,17 @@ impl Loading {
         Ok(Template::new(parsed, &mut self.variables, word.span))
     }
 
+    /// As [`Loading::template`], in a list that nginx looks up for servers only, such as that of `proxy_set_header`.
+    ///
+    /// # Errors
+    /// As [`Loading::template`].
+    pub fn template_for_servers(&mut self, word: &Word) -> Result<Template, Diagnostic> {
+        self.variables.are_for_servers = true;
+        let made = self.template(word);
+        self.variables.are_for_servers = false;
+        made
+    }
+
     /// Compiles a regular expression, or takes the one of this text, and defines variables for its named captures.
     pub fn regex(&mut self, word: &Word, text: &[u8], ignore_case: bool) -> Result<Regex, Diagnostic> {
         let known = &mut self.patterns[usize::from(ignore_case)];

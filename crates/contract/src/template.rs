@@ -71,11 +71,6 @@ impl Template {
         }
     }
 
-    /// Whether the text uses captures of a regular expression.
-    pub fn has_captures(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
-    }
-
     /// Appends the text with the values that the variables have for this exchange; a variable
     /// without a value is empty.
     pub fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {

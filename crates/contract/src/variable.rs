@@ -81,8 +81,8 @@ pub enum Definition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VariableId(pub(crate) u32);
 
-/// Decides whether an unknown name is an error.
-pub type Judge<'a> = &'a mut dyn FnMut(Diagnostic) -> Result<(), Diagnostic>;
+/// Decides whether an unknown name is an error, which may be in lists alone that only servers look up.
+pub type Judge<'a> = &'a mut dyn FnMut(Diagnostic, bool) -> Result<(), Diagnostic>;
 
 /// The variables while a configuration is read.
 pub struct Variables {
@@ -90,12 +90,16 @@ pub struct Variables {
     context: Contexts,
     entries: Vec<Entry>,
     by_name: HashMap<Box<str>, VariableId>,
+    /// Whether what is read now is in a list that only servers look up.
+    pub(crate) are_for_servers: bool,
 }
 
 struct Entry {
     name: Box<str>,
     definition: Option<Definition>,
     first_use: Option<Span>,
+    /// Whether all uses so far are in lists that only servers look up.
+    for_servers: bool,
     /// Whether it is written as names of the environment are.
     is_upper: bool,
 }
@@ -114,21 +118,29 @@ impl Variables {
 
     /// No variables in this context.
     pub(crate) fn within(context: Contexts) -> Variables {
-        Variables { context, entries: Vec::new(), by_name: HashMap::new() }
+        Variables { context, entries: Vec::new(), by_name: HashMap::new(), are_for_servers: false }
     }
 
     /// The index of a variable that is used here, defined or not. Names know no case.
     pub fn refer(&mut self, name: &str, span: Option<Span>) -> VariableId {
-        let is_upper = !name.contains(|letter: char| letter.is_ascii_lowercase());
-        let name = name.to_ascii_lowercase();
-        if let Some(&id) = self.by_name.get(name.as_str()) {
+        let (for_servers, lower) = (self.are_for_servers, name.to_ascii_lowercase());
+        let is_upper = name != lower && name == name.to_ascii_uppercase();
+        if let Some(&id) = self.by_name.get(lower.as_str()) {
             let entry = &mut self.entries[id.0 as usize];
-            entry.first_use = entry.first_use.or(span);
+            if entry.first_use.is_none() || (entry.for_servers && !for_servers && span.is_some()) {
+                (entry.first_use, entry.for_servers) = (span, for_servers);
+            }
             return id;
         }
         let id = VariableId(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
-        self.by_name.insert(name.as_str().into(), id);
-        self.entries.push(Entry { name: name.into(), definition: None, first_use: span, is_upper });
+        self.by_name.insert(lower.as_str().into(), id);
+        self.entries.push(Entry {
+            name: lower.into(),
+            definition: None,
+            first_use: span,
+            for_servers,
+            is_upper,
+        });
         id
     }
 
@@ -167,7 +179,7 @@ impl Variables {
         let bind = |entry: Entry| match entry.definition {
             Some(definition) => Ok(definition),
             None => find((&known, context), &entry.name)
-                .or_else(|error| judge(placed(error, &entry)).map(|()| Definition::Slot)),
+                .or_else(|error| judge(placed(error, &entry), entry.for_servers).map(|()| Definition::Slot)),
         };
         let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
@@ -214,7 +226,7 @@ impl VariableTable {
 }
 
 fn placed(mut error: Diagnostic, entry: &Entry) -> Diagnostic {
-    if entry.is_upper {
+    if entry.is_upper && error.hint.is_none() {
         let name = entry.name.to_ascii_uppercase();
         error = error
             .hint(format!("the environment has no \"{name}\", or include_template does not read this file"));
@@ -265,12 +277,12 @@ mod tests {
         let uri = variables.refer("URI", None);
         let argument = variables.refer("arg_a", None);
         assert_eq!(variables.refer("uri", None), uri);
-        let table = variables.finish(&known, &mut Err).unwrap();
+        let table = variables.finish(&known, &mut |unknown, _| Err(unknown)).unwrap();
         assert!(matches!(table.definition(argument), Definition::Get(_, rest) if &**rest == "a"));
 
         let mut variables = Variables::new();
         variables.refer("nobody", None);
-        let error = variables.finish(&known, &mut Err).map(|_| ()).unwrap_err();
+        let error = variables.finish(&known, &mut |unknown, _| Err(unknown)).map(|_| ()).unwrap_err();
         assert_eq!(error.message, "unknown \"nobody\" variable");
     }
 }

@@ -15,6 +15,7 @@ mod event;
 mod file;
 mod files;
 mod health;
+pub mod leavings;
 mod next_write;
 mod rate_limit;
 pub mod readable;

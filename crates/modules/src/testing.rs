@@ -87,7 +87,11 @@ impl Site {
         });
         let known: Vec<Variable> = crate::ALL.iter().flat_map(|module| module.variables).copied().collect();
         let known: Vec<Variable> = known.into_iter().chain(STAND_INS).collect();
-        let variables = reader.loading.variables.finish(&known, &mut Err).map_err(|error| error.message)?;
+        let variables = reader
+            .loading
+            .variables
+            .finish(&known, &mut |unknown, _| Err(unknown))
+            .map_err(|error| error.message)?;
         Ok(Site { root, scope, inner, logs, variables: Arc::new(variables), ids: ids.into() })
     }
 

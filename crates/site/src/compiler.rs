@@ -1,4 +1,4 @@
-//! From a plan to what serves: compiles every scope once, and puts servers at endpoints. It knows no language.
+//! From a plan to what serves: compiles every scope once, and puts servers at endpoints. It reads no text.
 
 use crate::encryption::{self, Encryption};
 use crate::hosts::{Hosts, Listen};

@@ -1,4 +1,4 @@
-//! What a configuration serves, in no language: the reader of each language makes a plan, and one compiler makes a site of it.
+//! What a configuration serves. A reader, such as that of nginx's language, makes the plan, and one compiler makes a site of it.
 
 use crate::protocols::{Application, Protocols};
 use conf::{Diagnostic, Span};

@@ -8,7 +8,7 @@ use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
 use crate::plan::Plan;
 use crate::protocols::Application;
 use crate::scopes::Scopes;
-use conf::{Diagnostic, Sources};
+use conf::Diagnostic;
 use contract::{Config, Kept, Module, Peer, Phase, Scope, ScopeBuilder, SiteService, VariableTable};
 use journal::{Level, LogFiles};
 use std::cell::{Cell, RefCell};
@@ -86,16 +86,15 @@ impl Site {
         let has_servers = plan.servers.iter().any(|server| server.chooser.application() == Application::Http);
         let (notes, variables) = (&mut loaded.loading.notes, std::mem::take(&mut loaded.loading.variables));
         // nginx looks up the variables of `proxy_set_header` and its siblings for servers only.
-        let sources = &loaded.sources;
-        let variables = variables.finish(&known, &mut |unknown| match has_servers {
-            false if is_in_gateways_list(&unknown, sources) => {
+        let variables = variables.finish(&known, &mut |unknown, is_for_servers| match has_servers {
+            false if is_for_servers => {
                 notes.push(Diagnostic { level: conf::Level::Warn, ..unknown });
                 Ok(())
             }
             _ => Err(unknown),
         })?;
-        let stream_variables =
-            std::mem::take(&mut loaded.loading.other_variables).finish(&known, &mut Err)?;
+        let stream_variables = std::mem::take(&mut loaded.loading.other_variables)
+            .finish(&known, &mut |unknown, _| Err(unknown))?;
         let base = Arc::new(Base {
             config: Arc::clone(&loaded.config),
             modules: modules.into(),
@@ -152,13 +151,4 @@ impl Site {
             compiled_by: None,
         })
     }
-}
-
-/// Whether a message is about a directive such as `proxy_set_header` or `fastcgi_param`.
-fn is_in_gateways_list(message: &Diagnostic, sources: &Sources) -> bool {
-    let Some(span) = message.span else { return false };
-    let before = sources.text(span.file).get(..span.start as usize).unwrap_or_default();
-    let directive = before.rsplit(|byte| b";{}".contains(byte)).next().unwrap_or_default();
-    let name = directive.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()).unwrap_or_default();
-    name.ends_with(b"_set_header") || name.ends_with(b"_param")
 }

@@ -63,8 +63,9 @@ pub fn exchange_at(local: &str, path: &str, host: &str, change: impl FnOnce(&mut
     let mut policy = Policy::new(root);
     change(&mut policy);
     let scope = Arc::new(ScopeBuilder::new(None, policy).finish());
-    let variables =
-        Variables::new().finish(&[], &mut Err).unwrap_or_else(|error| panic!("{}", error.message));
+    let variables = Variables::new()
+        .finish(&[], &mut |unknown, _| Err(unknown))
+        .unwrap_or_else(|error| panic!("{}", error.message));
     let request = request("GET", path, host);
     Exchange::new(Rc::new(connection(local)), request, scope, Arc::new(variables))
 }

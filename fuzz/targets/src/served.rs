@@ -50,7 +50,7 @@ pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchan
         compile(&config.view(section), &mut builder).ok()?;
     }
     let variables: Vec<_> = modules::ALL.iter().flat_map(|module| module.variables).copied().collect();
-    let table = loading.variables.finish(&variables, &mut Err).expect("variables");
+    let table = loading.variables.finish(&variables, &mut |unknown, _| Err(unknown)).expect("variables");
     Some(in_scope((Arc::new(builder.finish()), Arc::new(table)), head))
 }
 
@@ -99,7 +99,7 @@ fn compile(settings: &str) -> Made {
         compile(&config.view(Config::MAIN), &mut builder).expect("settings that fit");
     }
     let variables: Vec<_> = modules::ALL.iter().flat_map(|module| module.variables).copied().collect();
-    let table = loading.variables.finish(&variables, &mut Err).expect("variables");
+    let table = loading.variables.finish(&variables, &mut |unknown, _| Err(unknown)).expect("variables");
     (Arc::new(builder.finish()), Arc::new(table))
 }
 

@@ -122,6 +122,10 @@ fn what_has_no_effect_is_a_warning() {
             "\"load_module\" has no effect (no module is known in \"modules/mine.so\")",
         ),
         ("events {} http { access_log off; proxy_set_header X $no_such; }", "unknown \"no_such\" variable"),
+        (
+            "events {} http { access_log off; # A comment\n fastcgi_param X \"a;$no_such\"; }",
+            "unknown \"no_such\" variable",
+        ),
     ] {
         let (good, printed) = judged(configuration);
         let told = headlines(&printed, "warn");
@@ -134,6 +138,10 @@ fn what_has_no_effect_is_a_warning() {
         !good && headlines(&printed, "emerg")[0].starts_with("unknown \"no_such\" variable"),
         "{printed}"
     );
+    let also_elsewhere =
+        "events {} http { access_log off; proxy_set_header X $no_such; log_format a $no_such; }";
+    let (good, printed) = judged(also_elsewhere);
+    assert!(!good && headlines(&printed, "emerg")[0].starts_with("unknown \"no_such\""), "{printed}");
     // `stream` has no ready format of this name.
     let format =
         "log_format combined '$remote_addr'; server { listen 127.0.0.1:1; return x; access_log a combined; }";

@@ -10,7 +10,7 @@ const PLACES: &[&str] = &[
     "crates/cache/src/writer.rs",
     "crates/journal/src/clock.rs",
     "crates/journal/src/counters.rs",
-    "crates/contract/src/leavings.rs",
+    "crates/journal/src/leavings.rs",
     "crates/journal/src/lib.rs",
     "crates/journal/src/shares.rs",
     "crates/journal/src/syslog.rs",

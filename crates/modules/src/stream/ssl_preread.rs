@@ -1,4 +1,4 @@
-//! Tells by the first bytes of a connection of `stream` where it shall go, without ending its encryption.
+//! Reads the server name and the protocols of a TLS connection in `stream`, without decrypting it.
 //!
 //! With `ssl_preread on` Fulmar reads the first message of TLS before it passes a connection on:
 //! `$ssl_preread_server_name` is the name of the server that the client asks for (SNI), `$ssl_preread_alpn_protocols` are
@@ -68,7 +68,7 @@
 
 use conf::{Contexts, Diagnostic};
 use contract::policy::PrereadPolicy;
-use contract::{Directive, Exchange, Module, Preread, ScopeBuilder, Variable, View};
+use contract::{Directive, Exchange, FirstBytes, Module, ScopeBuilder, Variable, View};
 use std::time::Duration;
 
 /// The first bytes of connections.
@@ -89,7 +89,7 @@ pub static MODULE: Module = Module {
         })
         .of_stream(),
         Variable::new("preread_kind", |exchange, _, out| {
-            let preread = exchange.attached::<Preread>();
+            let preread = exchange.attached::<FirstBytes>();
             out.extend_from_slice(preread.as_ref().map_or("", |preread| preread.kind).as_bytes());
             preread.is_some()
         })
@@ -140,7 +140,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 }
 
 fn put(exchange: &Exchange, out: &mut Vec<u8>, part: impl Fn(&tls::Preread) -> &[u8]) -> bool {
-    let preread = exchange.attached::<Preread>();
+    let preread = exchange.attached::<FirstBytes>();
     let Some(hello) = preread.as_ref().and_then(|preread| preread.hello.as_ref()) else { return false };
     out.extend_from_slice(part(hello));
     true

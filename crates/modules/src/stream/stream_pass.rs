@@ -10,7 +10,7 @@
 //! the connection goes on logs it. If no `listen` has the address, the connection is closed, and the error log says so. A
 //! connection is passed on ten times at most.
 //!
-//! With `ssl_preread` and `map` one port serves several protocols:
+//! With `ssl_preread` and `map` one port serves several server names:
 //!
 //! ```conf
 //! events {
@@ -18,7 +18,7 @@
 //! stream {
 //!     map $ssl_preread_server_name $port {
 //!         default          127.0.0.1:8081;
-//!         db.example.com   127.0.0.1:8082;
+//!         app.example.com  127.0.0.1:8082;
 //!     }
 //!     server {
 //!         listen 8080;
@@ -27,7 +27,7 @@
 //!     }
 //!     server {
 //!         listen 127.0.0.1:8082;
-//!         proxy_pass 192.0.2.1:5432;
+//!         proxy_pass 192.0.2.1:8443;
 //!     }
 //! }
 //! http {

@@ -26,7 +26,7 @@ use crate::thread::Counted;
 use byte_stream::ByteStream;
 use client::{Client, ip_of, next_serial, peer_of};
 use close::Closing;
-use contract::{Connection, Preread};
+use contract::{Connection, FirstBytes};
 use h2::{Ended, Multiplexed};
 use http1::{Answered, Flushing, Http1, Input, Served, Serving};
 use journal::clock::{self, Time};
@@ -277,7 +277,7 @@ impl State {
         }
     }
 
-    fn session(client: Client, bytes: ByteStream, preread: Option<Preread>) -> State {
+    fn session(client: Client, bytes: ByteStream, preread: Option<FirstBytes>) -> State {
         match session::is_refused(&client) {
             true => State::Closed,
             false => State::Session(Box::new(Session::new(client, bytes, preread))),

@@ -9,7 +9,7 @@ use super::opening::host_name;
 use super::pooled::PooledRequest;
 use super::{client_certificate, exchange};
 use bytes::Bytes;
-use contract::{Body, BodyReader, Exchange, PassTo, Phase, Piece, Preread, Reach, Scope};
+use contract::{Body, BodyReader, Exchange, FirstBytes, PassTo, Phase, Piece, Reach, Scope};
 use engine::{After, Detached, End, Flow, Sent};
 use http::Status;
 use journal::Level;
@@ -39,7 +39,7 @@ pub(crate) enum Ended {
 impl Session {
     /// Starts the session of a connection that is open: its header of the PROXY protocol and its handshake are over, and
     /// its first bytes told this, if they were looked at.
-    pub(super) fn new(client: Client, bytes: ByteStream, preread: Option<Preread>) -> Session {
+    pub(super) fn new(client: Client, bytes: ByteStream, preread: Option<FirstBytes>) -> Session {
         client.timer.clear();
         client.counted.activity.answers();
         let mut pooled = begin(&client, preread);
@@ -75,7 +75,7 @@ impl Session {
 }
 
 /// The exchange of a connection, at the start of its way.
-fn begin(client: &Client, preread: Option<Preread>) -> Box<PooledRequest> {
+fn begin(client: &Client, preread: Option<FirstBytes>) -> Box<PooledRequest> {
     let mut pooled = exchange::unread(client);
     let flow = pooled.flow();
     flow.exchange.take_up(&client.info, &client.serving.site.stream_variables, client.info.accepted);
@@ -92,7 +92,7 @@ fn begin(client: &Client, preread: Option<Preread>) -> Box<PooledRequest> {
 }
 
 /// The name of a server that the client asked for in its handshake.
-fn asked_name(client: &Client, preread: Option<&Preread>) -> Option<Vec<u8>> {
+fn asked_name(client: &Client, preread: Option<&FirstBytes>) -> Option<Vec<u8>> {
     match preread.and_then(|preread| preread.hello.as_ref()) {
         Some(hello) => Some(host_name(hello)),
         None => Some(client.info.tls.as_ref()?.server_name.as_ref()?.as_bytes().to_vec()),

@@ -47,7 +47,7 @@ const NOTES_MAX: usize = 20;
 /// Clocks of file systems go in steps of some milliseconds: within them a change may leave the stamp alone.
 const FRESH_MS: i64 = 50;
 
-/// Settings that lie over those of the layers before: the text of a file, or a section of a configuration.
+/// Settings that lie over those of the layers before. Today each layer is a file.
 struct Layer<'a> {
     /// The file that they stand in.
     file: Arc<Path>,
@@ -221,7 +221,7 @@ impl Chain {
     ) -> Result<(Arc<Scope>, usize, Vec<String>), Failure> {
         let broken =
             |error: Diagnostic| Failure::new(Status::INTERNAL_SERVER_ERROR, shown(&error, &self.sources));
-        let mut reader = reader(base, Config::over(&self.config, contract::inputs::origin()));
+        let mut reader = reader(base, &self.config);
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         reader.loading.htaccess.look = Some(self.looked.again());
         let mut last = self.last;
@@ -241,8 +241,11 @@ impl Chain {
     }
 }
 
-fn reader(base: &Base, config: Config) -> Reader {
-    Reader::with_table(Arc::clone(&base.table), config, Loading::new(&base.prefix, &base.prefix))
+/// A reader of levels over these.
+fn reader(base: &Base, below: &Arc<Config>) -> Reader {
+    let loading = Loading::new(&base.prefix, &base.prefix);
+    let config = Config::over(below, Arc::clone(&loading.origin));
+    Reader::with_table(Arc::clone(&base.table), config, loading)
 }
 
 /// Puts layers over each other.
@@ -260,7 +263,7 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(base: &Base, overlay: &Overlay, set: Option<&'a mut SetNames>) -> Loader<'a> {
-        let mut reader = reader(base, Config::over(&base.config, contract::inputs::origin()));
+        let mut reader = reader(base, &base.config);
         reader.counts = Some(BTreeMap::new());
         reader.loading.refusals = set.is_some().then(Vec::new);
         reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);

@@ -51,7 +51,7 @@ impl SetField {
         if word.text.is_empty() || !word.text.iter().all(|&byte| byte.is_ascii_graphic() && byte != b':') {
             return Err(args.invalid(word));
         }
-        Ok(SetField { name: word.text.clone(), value: loading.template(args.word(1)?)? })
+        Ok(SetField { name: word.text.clone(), value: loading.template_for_servers(args.word(1)?)? })
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Dia
         Some(word) => return Err(args.invalid(word)),
     };
     let (name, value) = (args.word(0)?, args.word(1)?);
-    Ok(Param { name: name.text.as_ref().into(), value: loading.template(value)?, if_not_empty })
+    Ok(Param { name: name.text.as_ref().into(), value: loading.template_for_servers(value)?, if_not_empty })
 }
 
 /// What starts the names of parameters that come from fields (RFC 3875, section 4.1.18).

@@ -9,7 +9,7 @@ pub(super) use preread::host_name;
 
 use super::byte_stream::ByteStream;
 use super::client::Client;
-use contract::Preread;
+use contract::FirstBytes;
 use contract::policy::PrereadPolicy;
 use handshake::Start;
 use http::Status;
@@ -36,7 +36,7 @@ pub(super) enum Opened {
     Http1,
     Http2,
     /// The connection is passed on as it is; its first bytes told this, if they were looked at.
-    Session(Option<Preread>),
+    Session(Option<FirstBytes>),
     /// The connection closes, with this status of a session.
     Over(Status),
 }

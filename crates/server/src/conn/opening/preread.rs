@@ -1,7 +1,7 @@
 //! The first bytes of a connection of `stream`, looked at before the connection is passed on. They stay in the input.
 
 use super::Opening;
-use contract::Preread;
+use contract::FirstBytes;
 use contract::policy::PrereadPolicy;
 use http::Status;
 use journal::Level;
@@ -25,7 +25,7 @@ impl Opening {
 
     /// Reads until it is known what the client speaks; ready with what its bytes tell, or with the status of a
     /// connection that ends here.
-    pub(super) fn poll_preread(&mut self, cx: &mut Context<'_>) -> Poll<Result<Preread, Status>> {
+    pub(super) fn poll_preread(&mut self, cx: &mut Context<'_>) -> Poll<Result<FirstBytes, Status>> {
         let Some(policy) = self.prereads else { return Poll::Ready(Ok(UNKNOWN)) };
         loop {
             let input = self.bytes.input.bytes();
@@ -51,7 +51,7 @@ impl Opening {
     }
 
     /// Chooses the virtual server by the name that the client asks for.
-    fn choose_server(&mut self, preread: &Preread) {
+    fn choose_server(&mut self, preread: &FirstBytes) {
         let Some(hello) = preread.hello.as_ref().filter(|hello| !hello.server_name.is_empty()) else {
             return;
         };
@@ -66,14 +66,14 @@ pub(crate) fn host_name(hello: &tls::Preread) -> Vec<u8> {
     name.to_ascii_lowercase()
 }
 
-const UNKNOWN: Preread = Preread { kind: "unknown", hello: None };
+const UNKNOWN: FirstBytes = FirstBytes { kind: "unknown", hello: None };
 
 /// What these bytes tell; none while more of them are needed.
-fn look(bytes: &[u8], policy: &PrereadPolicy) -> Option<Preread> {
+fn look(bytes: &[u8], policy: &PrereadPolicy) -> Option<FirstBytes> {
     match tls::Preread::read(bytes) {
         Prefix::Partial => None,
-        Prefix::Hello(hello) => Some(Preread { kind: "tls", hello: policy.ssl_preread.then_some(hello) }),
-        Prefix::Other if policy.preread_kind => Some(Preread { kind: kind(bytes)?, hello: None }),
+        Prefix::Hello(hello) => Some(FirstBytes { kind: "tls", hello: policy.ssl_preread.then_some(hello) }),
+        Prefix::Other if policy.preread_kind => Some(FirstBytes { kind: kind(bytes)?, hello: None }),
         Prefix::Other => Some(UNKNOWN),
     }
 }
