@@ -31,7 +31,7 @@ impl Detached {
             return None;
         }
         let mut flow = parent.subrequest(wanted);
-        // The client's stream may be closed before this request has ended.
+        // The client's socket may be closed before this request ends, and its number may belong to another connection then.
         let connection = Connection { probe: None, ..(*flow.exchange.connection).clone() };
         flow.exchange.connection = Rc::new(connection);
         let mut held = Held::default();

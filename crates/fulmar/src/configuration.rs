@@ -170,7 +170,8 @@ impl Reader {
         result
     }
 
-    /// The pid file of a configuration that has an error, unless its grammar is wrong.
+    /// The pid file that a configuration with an error names. None if a file cannot be read, if the grammar is wrong, or if
+    /// `pid` does not have one argument.
     pub(crate) fn pid_path(&self) -> Option<PathBuf> {
         let loaded = conf::load(&*self.inputs, &self.paths.conf, self.globals.as_deref());
         let named = loaded.nodes.iter().find(|node| &*node.name.text == b"pid").map(|node| &*node.args);

@@ -1,4 +1,4 @@
-//! States of files: what is kept of a file is compared by them.
+//! The identity of a file's state. A cache compares it to see whether a file changed.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

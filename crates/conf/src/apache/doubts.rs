@@ -90,7 +90,7 @@ fn names_never_set(nodes: &[Node], set: &SetNames, found: &mut Vec<Doubt>) {
 fn used<'w>(node: &Node, word: &'w Word) -> Option<&'w str> {
     let text = word.as_str()?;
     let name = match lower(node).as_str() {
-        // `Header` is about the response, when a program has got its variables.
+        // `Header` is applied after a program ran, and can test the variables that the program got.
         "header" => text.strip_prefix("env=").filter(|name| !is_of_programs(name)),
         "requestheader" | "allow" | "deny" => text.strip_prefix("env="),
         "require" => {

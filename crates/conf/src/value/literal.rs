@@ -65,7 +65,7 @@ impl Literal {
         (first..=last).find_map(|start| self.end_at(subject, start).map(|end| (start, end)))
     }
 
-    /// As [`Literal::find`], for a match that starts at this place or before.
+    /// As [`Literal::find`], for a match that starts at `last` or before.
     fn find_anywhere(&self, subject: &[u8], last: usize) -> Option<(usize, usize)> {
         let Some(first) = self.text.first() else { return self.end_at(subject, 0).map(|end| (0, end)) };
         let (lower, upper) = match self.case_insensitive {

@@ -153,7 +153,9 @@ impl Pattern {
         limit: u32,
     ) -> Result<Pattern, ValueError> {
         let source = Source { text, case_insensitive, language };
-        let required = if source.literal().is_none() { source.required() } else { None };
+        // Only counted repetitions can make a pattern too large to compile.
+        let is_small = source.literal().is_none() && !text.contains(&b'{');
+        let required = if is_small { source.required() } else { None };
         let Some(Required { text: required, names }) = required else {
             return Pattern::limited(text, case_insensitive, language, limit);
         };
