@@ -213,7 +213,7 @@ impl Stage {
         Err(errors.join("\n"))
     }
 
-    /// A configuration of a page has no findings of `fulmar lint`: readers copy it.
+    /// Fails if `fulmar lint` finds anything in a configuration of the page that `FINDINGS` does not list: readers copy it.
     fn lint(&self, site: &Site, configuration: &str) -> Result<(), String> {
         let mut command = Command::new(Server::Fulmar.path());
         command.args(["lint", "-c", "fulmar.conf", "--deny", "nothing"]).current_dir(site.prefix());
@@ -227,7 +227,9 @@ impl Stage {
             .filter(|line| line.starts_with("fulmar: ["))
             .filter(|line| !is_wanted(line))
             .collect();
-        if found.is_empty() { Ok(()) } else { Err(format!("{text}\n{configuration}")) }
+        let is_judged = output.status.success();
+        let told = String::from_utf8_lossy(&output.stderr);
+        if is_judged && found.is_empty() { Ok(()) } else { Err(format!("{text}{told}\n{configuration}")) }
     }
 
     /// What a block can be: the content of `http {}`, or of a server; with the directives around it that the page has, or

@@ -42,14 +42,15 @@
 //! ```
 
 use crate::apache::mod_authz_core::requirement::REQUIRE;
-use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::place::Place;
 use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
 use crate::shared::networks::in_network;
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic, Node};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Phase, ScopeBuilder, Step, View,
+    Args, Budget, Directive, Event, Exchange, Handler, Loading, Methods, Module, Phase, ScopeBuilder, Step,
+    View,
 };
 use http::Status;
 use ipnet::IpNet;
@@ -286,18 +287,24 @@ impl Rules {
 
     /// Names the line by which a client does not pass: a `Deny` that names it, or else the `Order`.
     fn tell(&self, exchange: &Exchange) {
-        let names_client =
-            |line: &Line| matches!(line, Line::Deny(who) if who.iter().any(|who| who.holds(exchange)));
-        let denying = self.lines_for(exchange).filter(|(line, _)| names_client(line)).last();
-        let order = || self.lines_for(exchange).filter(|(line, _)| matches!(line, Line::Order(_))).last();
-        match (denying, order()) {
-            (Some((_, place)), _) => exchange.tell(|| place.event("deny", "names the client".to_owned())),
-            (None, Some((_, place))) => {
-                exchange
-                    .tell(|| place.event("order", "lets in only clients that \"Allow\" names".to_owned()));
+        exchange.tell(|| {
+            let (mut deny, mut order) = (None, None);
+            for (line, place) in self.lines_for(exchange) {
+                match line {
+                    Line::Deny(who) if who.iter().any(|who| who.holds(exchange)) => deny = Some(place),
+                    Line::Order(_) => order = Some(place),
+                    _ => {}
+                }
             }
-            (None, None) => {}
-        }
+            match (deny, order) {
+                (Some(place), _) => place.event("deny", "the line names the client".to_owned()),
+                (None, Some(place)) => {
+                    place.event("order", "the line lets in only clients that \"Allow\" names".to_owned())
+                }
+                // Without an `Order`, only a `Deny` refuses.
+                (None, None) => Event::new("deny", "the client is refused"),
+            }
+        });
     }
 }
 

@@ -34,9 +34,9 @@
 //! HTTP/1.1 410 Gone
 //! ```
 
-use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::lookup;
+use crate::shared::apache::place::Place;
 use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
 use crate::shared::apache::{in_file, last, pattern, wrong};
 use conf::value::{self, Captures, Pattern};
@@ -207,7 +207,7 @@ pub(crate) fn apply(exchange: &mut Exchange, redirects: &[Redirect], budget: &Bu
 
 impl Redirect {
     fn answer(&self, exchange: &mut Exchange, mut target: Vec<u8>) -> Step {
-        exchange.tell(|| self.place.event("redirect", format!("ends with {}", self.status.0)));
+        exchange.tell(|| self.place.event("redirect", format!("the request ends with {}", self.status.0)));
         if self.to.is_some() {
             if let Some(args) = exchange.request.args.as_ref().filter(|_| !target.contains(&b'?')) {
                 target.push(b'?');

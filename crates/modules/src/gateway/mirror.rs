@@ -94,8 +94,8 @@ impl Handler for Mirror {
         if exchange.subrequest {
             return Step::Next;
         }
+        exchange.attach(Reach::Own, Rc::new(AwaitsBody(Cell::new(self.with_body))));
         if self.with_body {
-            exchange.attach(Reach::Own, Rc::new(AwaitsBody(Cell::new(true))));
             return Step::Await(Work::RequestBody);
         }
         self.copies(exchange)

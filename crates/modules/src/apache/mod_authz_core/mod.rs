@@ -290,6 +290,7 @@ impl Required {
             mod_auth_digest::confirm(exchange);
             return Step::Next;
         }
+        self.rules.tell(&Asker { exchange, user: Some((&user, &groups)) });
         let user = String::from_utf8_lossy(&user);
         exchange.log(
             Level::Error,

@@ -1,8 +1,8 @@
 //! One requirement, and whether a request meets it.
 
-use crate::apache::mod_rewrite::place::Place;
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::methods::METHODS;
+use crate::shared::apache::place::Place;
 use crate::shared::apache::{environment, in_file, variables, wrong};
 use crate::shared::networks::in_network;
 use conf::value::subnet;
@@ -24,7 +24,7 @@ pub(crate) struct Requirement {
     methods: Option<Arc<Methods>>,
     negated: bool,
     what: What,
-    /// Where it stands, if it is not inside of another one.
+    /// The line of the file; none for a requirement inside of a section.
     place: Option<Arc<Place>>,
 }
 
@@ -157,9 +157,9 @@ impl Requirement {
         let Some(place) = &self.place else { return };
         asker.exchange.tell(|| {
             let text = match self.verdict(asker) {
-                Verdict::Granted => "is met",
-                Verdict::NeedsUser => "needs a user",
-                Verdict::Denied | Verdict::Neutral => "is not met",
+                Verdict::Granted => "the requirement is met",
+                Verdict::NeedsUser => "the requirement needs a user",
+                Verdict::Denied | Verdict::Neutral => "the requirement is not met",
             };
             place.event("require", text.to_owned())
         });

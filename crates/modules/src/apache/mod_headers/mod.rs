@@ -125,7 +125,7 @@ enum Part {
     Text(Vec<u8>),
     /// `%{NAME}e`
     Variable(Box<[u8]>),
-    /// `%{NAME}s`: of the server's own variables, but those about TLS (`SSL_…`), which are kept from files.
+    /// `%{NAME}s`: a variable of the server, in upper case. Those about TLS (`SSL_…`) have no value: files do not see them.
     OfServer(Box<str>),
     /// `%t`: when the request began, in microseconds.
     Time,
@@ -241,7 +241,7 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
                 parts.push(Part::Text(std::mem::take(&mut text)));
                 parts.push(match kind {
                     b'e' => Part::Variable(tail[..end].into()),
-                    _ => Part::OfServer(printable(&tail[..end]).into()),
+                    _ => Part::OfServer(printable(&tail[..end]).to_ascii_uppercase().into()),
                 });
                 rest = &tail[end + 2..];
             }

@@ -1,11 +1,11 @@
 //! `RewriteCond`.
 
 use super::context::{Context, Match};
-use super::place::Place;
 use super::rule::flag_texts;
 use super::text::Text;
 use crate::shared::apache::bounded::{Failure, find};
 use crate::shared::apache::expression::Expression;
+use crate::shared::apache::place::Place;
 use crate::shared::apache::{pattern, variables};
 use conf::tree::printable;
 use conf::value::{Captures, Pattern};

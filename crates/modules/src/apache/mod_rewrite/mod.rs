@@ -47,7 +47,6 @@
 mod condition;
 mod context;
 mod cookie;
-pub(crate) mod place;
 mod rule;
 mod run;
 mod text;

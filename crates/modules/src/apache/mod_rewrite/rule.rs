@@ -2,8 +2,8 @@
 
 use super::context::Escape;
 use super::cookie::Cookie;
-use super::place::Place;
 use super::text::Text;
+use crate::shared::apache::place::Place;
 use crate::shared::apache::{environment, pattern};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};

@@ -7,6 +7,7 @@ pub(crate) mod glob;
 pub(crate) mod judging;
 pub(crate) mod lookup;
 pub(crate) mod methods;
+pub(crate) mod place;
 pub(crate) mod refusing;
 mod reserved;
 pub(crate) mod short_size;
@@ -64,6 +65,9 @@ pub(crate) fn directory(args: &Args<'_>, loading: &Loading) -> Result<Box<[u8]>,
     Ok([directory, slash].concat().into())
 }
 
+/// The share of the memory for settings that may be used before further patterns are compiled on demand: one in so many.
+const COMPILED_SHARE: usize = 8;
+
 /// A pattern, as Apache compiles it by default.
 pub(crate) fn pattern(
     args: &Args<'_>,
@@ -72,9 +76,10 @@ pub(crate) fn pattern(
     text: &[u8],
     ignore_case: bool,
 ) -> Result<Arc<Pattern>, Diagnostic> {
-    // Lists of thousands of patterns fit into memory because a request needs few of them.
+    // Compiled, a list of thousands of patterns does not fit into memory. Few subjects contain the text that such a pattern
+    // requires, so a request compiles few of them.
     let (used, max) = loading.memory_bytes;
-    let compile = if used > max / 8 { Pattern::on_demand } else { Pattern::limited };
+    let compile = if used > max / COMPILED_SHARE { Pattern::on_demand } else { Pattern::limited };
     let pattern = compile(text, ignore_case, Language::Apache, STEPS_MAX);
     held(loading, pattern.map_err(|error| error.at(args.node, word))?, args.node.span)
 }

@@ -19,7 +19,7 @@ pub(crate) struct Expression {
     names_user: bool,
 }
 
-/// Finds a variable of the page with commands that the request is for; attached by what reads such a page.
+/// Looks up a variable of the SSI page that the request is for. The SSI filter attaches it.
 pub(crate) struct PageVariables(pub(crate) fn(&Exchange, &[u8]) -> Option<Vec<u8>>);
 
 /// A text with variables.
