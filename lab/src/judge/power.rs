@@ -18,8 +18,8 @@ const MEDIAN_BY_MEAN: f64 = 1.2533;
 pub struct Noise(BTreeMap<String, f64>);
 
 impl Noise {
-    /// The noise of an experiment's loads in these blocks: the standard deviation of the logarithm of the ratio of two
-    /// contenders that follow each other in a turn, over all such pairs. A load needs two turns.
+    /// The noise of an experiment's loads in these blocks: the standard deviation of the logarithm of the ratio of the requests
+    /// per second of two contenders whose names follow each other, over all such pairs. A load needs two turns.
     pub fn of(experiment: &Experiment, blocks: &[Block]) -> Noise {
         let counts = |block: &&Block| {
             block.cell.experiment == experiment.id
@@ -37,43 +37,45 @@ impl Noise {
     }
 
     /// The difference that so many turns show in four runs of five, as a part of 1, and the load: the median of the loads, and
-    /// the noisiest load. `None` if no load is known.
+    /// the noisiest load. `None` if no load is known. The noise floor is not in it: a verdict needs a larger difference than
+    /// that of two twins.
     pub fn shows(&self, turns: u32, comparisons: usize) -> Option<(f64, (f64, &str))> {
-        let shown: Vec<f64> =
-            self.0.values().map(|deviation| shown(*deviation, turns, comparisons)).collect();
-        let worst = self.0.iter().max_by(|one, other| one.1.total_cmp(other.1))?;
-        Some((median(&shown), (shown_of(worst, turns, comparisons), worst.0)))
+        let shown = |deviation: &f64| shown(*deviation, turns, comparisons);
+        let (worst, deviation) = self.0.iter().max_by(|one, other| one.1.total_cmp(other.1))?;
+        let all: Vec<f64> = self.0.values().map(shown).collect();
+        Some((median(&all), (shown(deviation), worst)))
     }
 }
 
-/// Of how many comparisons the family of an experiment is, if all of its loads are measured.
-pub fn comparisons(experiment: &Experiment, quick: bool) -> usize {
+/// Of how many comparisons the family of an experiment is, if all loads are measured that a machine with so many cores can run.
+pub fn comparisons(experiment: &Experiment, quick: bool, cores: u32) -> usize {
+    let here = |all: &[u32]| all.iter().filter(|needed| **needed <= cores).count();
     let places = |load: &str, together: bool| {
         let load = experiment.loads.iter().find(|known| known.id == load);
         load.map_or(1, |load| {
             let clients = if together { 1 } else { load.clients(quick).len() };
-            clients * load.cores(quick).len()
+            clients * here(load.cores(quick))
         })
     };
     let of = |condition: &Condition| match condition {
         Condition::Better { load, by, clients, cores, together, .. } => {
             let chosen = clients.as_ref().map_or(usize::MAX, |clients| clients.each().len());
-            let cores = cores.as_ref().map_or(usize::MAX, Vec::len);
+            let cores = cores.as_ref().map_or(usize::MAX, |cores| here(cores));
             let size = if by.is_some_and(|by| by > 1.0) { 2 } else { 1 };
             size * places(load, *together).min(chosen.saturating_mul(cores))
         }
         Condition::Ratio { load, clients, cores, together, .. } => {
             let chosen = clients.as_ref().map_or(usize::MAX, |clients| clients.each().len());
-            places(load, *together).min(chosen.saturating_mul(cores.as_ref().map_or(usize::MAX, Vec::len)))
+            places(load, *together)
+                .min(chosen.saturating_mul(cores.as_ref().map_or(usize::MAX, |cores| here(cores))))
         }
-        Condition::Change { .. } | Condition::AgainstLoad { .. } => 1,
+        Condition::Change { from_cores, to_cores, .. } => {
+            usize::from(from_cores.max(to_cores).is_none_or(|needed| needed <= cores))
+        }
+        Condition::AgainstLoad { .. } => 1,
         Condition::AnswersAll { .. } | Condition::Fails { .. } => 0,
     };
     experiment.findings.iter().flat_map(|finding| &finding.holds_when).map(of).sum()
-}
-
-fn shown_of((_, deviation): (&String, &f64), turns: u32, comparisons: usize) -> f64 {
-    shown(*deviation, turns, comparisons)
 }
 
 /// The smallest difference that so many turns show, where every comparison is corrected as the first one is by Holm.
@@ -89,7 +91,7 @@ fn shown(deviation: f64, turns: u32, comparisons: usize) -> f64 {
 /// The logarithms of the rates of contenders.
 type Rates<'a> = Vec<(&'a str, f64)>;
 
-/// The pooled deviation of neighbours in a turn.
+/// The pooled deviation of contenders whose names follow each other. They need not have been measured one after the other.
 fn deviation(blocks: &[&Block]) -> Option<f64> {
     let mut turns: BTreeMap<(u32, u32, u32), Rates<'_>> = BTreeMap::new();
     for block in blocks {
@@ -101,7 +103,7 @@ fn deviation(blocks: &[&Block]) -> Option<f64> {
     }
     let mut ratios: BTreeMap<(u32, u32, &str, &str), Vec<f64>> = BTreeMap::new();
     for ((cores, clients, _), mut of_turn) in turns {
-        // In each turn the order of measurement is the same or the opposite one.
+        // By name, a twin next to its original: every turn has the same pairs, whatever its order.
         of_turn.sort_by_key(|(name, _)| (block::original_of(name).unwrap_or(name), *name));
         for pair in of_turn.windows(2) {
             let ((one, first), (other, second)) = (pair[0], pair[1]);
@@ -157,7 +159,11 @@ mod tests {
 
     #[test]
     fn a_family_counts_places_and_directions() {
-        assert_eq!(comparisons(&experiment(), false), 5, "two numbers of clients, twice; and a change");
+        assert_eq!(comparisons(&experiment(), false, 2), 5, "two numbers of clients, twice; and a change");
+        let all = Experiment::built_in().unwrap();
+        let cores = all.iter().find(|experiment| experiment.id == "static-cores").unwrap();
+        assert_eq!([2, 4, 8, 64].map(|here| comparisons(cores, false, here)), [76, 115, 185, 185]);
+        assert_eq!([2, 4, 8, 64].map(|here| comparisons(cores, true, here)), [76, 81, 101, 101]);
     }
 
     /// The promise is kept: of runs with such a difference, about four of five show it.

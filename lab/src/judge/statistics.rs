@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::random::XorShift;
 
-/// A verdict needs so many pairs. Of fewer, the interval from the least to the greatest leaves out the true ratio in more
-/// than one case of twenty: with three pairs, one comparison of four finds a difference between equal servers.
-pub const FEWEST: u32 = 6;
+pub use crate::model::experiment::FEWEST;
 
 /// A result that chance gives less often than this is significant.
 pub const CHANCE: f64 = 0.05;

@@ -196,6 +196,11 @@ pub fn read(path: &Path) -> Result<Vec<Block>> {
 }
 
 impl Block {
+    /// Whether it began. A contender that cannot take part has neither output nor figures.
+    pub(crate) fn took_part(&self) -> bool {
+        self.failure.is_none() || !self.raw.is_empty() || !self.figures.is_empty()
+    }
+
     /// Earlier versions wrote the rate of all answers, failed ones too, and did not write which part failed. What can be
     /// right of it remains: at least so many answers were. Times and bytes of a mixture say nothing.
     fn count_right_answers(&mut self) {

@@ -37,10 +37,10 @@ use data::{Data, NOT_MEASURED, Row};
 /// How every claim is judged, in words. A run states it before it begins.
 pub const PROCEDURE: &str = "\
 Every claim is judged by one procedure, which is fixed before the run.
-- Unit: the turn. Every turn starts all processes anew, so that turns are independent of each other. A ratio is taken within
-  each turn; the estimate is the median over the turns.
-- Block: one measurement, after a warm-up that does not count. It lasts at least two seconds: a published number of requests
-  that takes less is repeated within the block.
+- Unit: the turn. A ratio is taken within each turn; the estimate is the median over the turns. If the run has six turns or
+  more, every turn starts all processes anew, so that turns are independent of each other.
+- Block: one measurement. If the run has six turns or more, a warm-up that does not count precedes it, and it lasts at least two
+  seconds: a published number of requests that takes less is repeated within the block. With fewer turns blocks may be shorter.
 - Interval: 95 %, by resampling turns 10,000 times (percentiles of the medians, widened for few turns).
 - p-value: the level at which that interval reaches the bound; at least 2 / 2^turns.
 - Alike within a margin: two one-sided tests of the same kind, each at 5 %.

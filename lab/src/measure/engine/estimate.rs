@@ -150,7 +150,12 @@ mod tests {
         let [small, large] = [TURNS_DECIDE, TURNS].map(|turns| minutes(&judged(turns)).0);
         assert!((200.0..330.0).contains(&small), "{small:.1} minutes");
         assert!((330.0..550.0).contains(&large), "{large:.1} minutes");
-        let (night, share) = minutes(&Settings { minutes: Some(NIGHT_MINUTES), ..full });
+        let (night, share) = minutes(&Settings {
+            minutes: Some(NIGHT_MINUTES),
+            turns: Some(TURNS_DECIDE),
+            block_s: BLOCK_S,
+            ..full
+        });
         assert!(
             (NIGHT_MINUTES * 0.95..=NIGHT_MINUTES).contains(&night) && share > 0.0,
             "{night:.1} minutes, {share}"

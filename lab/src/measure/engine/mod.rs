@@ -37,7 +37,7 @@ pub use results::Results;
 
 use crate::measure::environment::Environment;
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Experiment, Load};
+use crate::model::experiment::{Experiment, Load, is_judged};
 use crate::model::machine::Machine;
 use crate::model::order::ToolName;
 use application::Applications;
@@ -114,17 +114,13 @@ pub enum Shortened {
 }
 
 /// How long a run of all loads may take that is made in a night.
-pub const NIGHT_MINUTES: f64 = 600.0;
+pub const NIGHT_MINUTES: f64 = 720.0;
 
 /// Files that a process has open besides its connections.
 const RESERVE: u64 = 1000;
 
 /// Repetitions of a quick run.
 pub const TURNS_QUICK: u32 = 2;
-
-/// From so many turns on a run allows verdicts. Then every turn of a load starts its contenders anew, so that turns are independent
-/// of each other, and the loads take turns, too, so that a run can pause after each of them.
-const JUDGED_FROM: u32 = 6;
 
 /// How long a block of a run that allows verdicts lasts at least.
 pub const BLOCK_S: f64 = 2.0;
@@ -161,11 +157,14 @@ pub fn run(
     } else if let Some(folder) = earlier::put_aside(&settings.out)? {
         tell(Event::PutAside(&folder));
     }
-    let (done, failed): (Vec<Block>, Vec<Block>) =
-        block::read(&path)?.into_iter().partition(|block| block.failure.is_none());
+    let (begun, failed): (Vec<Block>, Vec<Block>) =
+        block::read(&path)?.into_iter().partition(Block::took_part);
+    let (done, tried): (Vec<Block>, Vec<Block>) =
+        begun.into_iter().partition(|block| block.failure.is_none());
     let busy = done.iter().filter(|block| block.circumstances.is_busy());
     let busy = RefCell::new(busy.map(|block| (block.cell.clone(), block.turn)).collect());
-    let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
+    let [done, tried] = [done, tried]
+        .map(|blocks| blocks.into_iter().map(|block| (block.cell, block.turn)).collect::<BTreeSet<_>>());
     let failed = RefCell::new(failed.into_iter().map(|block| block.cell).collect::<BTreeSet<block::Cell>>());
     if settings.turns != Some(0) {
         let tools = experiments.iter().flat_map(|experiment| &experiment.loads).map(|load| load.tool);
@@ -194,9 +193,11 @@ pub fn run(
         applications: &applications,
         share: &share,
         done: &done,
+        tried: &tried,
         busy: &busy,
         patience: Cell::new(PATIENCE),
         failed: &failed,
+        starts: RefCell::default(),
         tell: &tell,
     };
     let all: Vec<Vec<Series<'_, '_>>> =
@@ -310,7 +311,7 @@ impl Group<'_, '_, '_> {
         (first.tell.borrow_mut())(Event::Loads { turn, experiment: first.experiment, loads, blocks });
         let mut prepared = Vec::new();
         for one in &self.series {
-            prepared.extend(one.prepare(round)?.map(|prepared| (one, prepared)));
+            prepared.extend(one.prepare(turns.start, round)?.map(|prepared| (one, prepared)));
         }
         for turn in turns {
             let measure = |(one, prepared): &(&&Series<'_, '_>, Prepared)| one.turn(prepared, turn);
@@ -327,7 +328,7 @@ impl Group<'_, '_, '_> {
 /// How many turns follow each other before the contenders are started anew. A run that is too short for verdicts starts
 /// them once.
 fn turns_per_start(planned: u32) -> u32 {
-    if planned < JUDGED_FROM { planned.max(1) } else { 1 }
+    if is_judged(planned) { 1 } else { planned.max(1) }
 }
 
 /// How many turns make up for those of which blocks began on a busy machine. Two turns are too few for a verdict anyway.

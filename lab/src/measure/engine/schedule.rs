@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use super::{JUDGED_FROM, Settings, Shortened, TURNS_QUICK};
+use super::{Settings, Shortened, TURNS_QUICK};
 use crate::measure::contender::Contender;
 use crate::model::block;
-use crate::model::experiment::{ANSWERS_ENOUGH, Experiment, Kind, Load, SiteFile, TURNS};
+use crate::model::experiment::{ANSWERS_ENOUGH, Experiment, Kind, Load, SiteFile, TURNS, is_judged};
 use crate::model::order::{Amount, Protocol, ToolName};
 
 /// Guesses for two processors: requests that are answered in a second, and bytes that are sent.
@@ -57,7 +57,7 @@ impl Schedule<'_> {
 
     /// Whether there are enough turns for verdicts. Then each turn starts its contenders anew, and several have twins.
     pub(super) fn is_judged(self) -> bool {
-        self.turns() >= JUDGED_FROM
+        is_judged(self.turns())
     }
 
     /// The numbers of clients. A full run that keeps to a time has no time for each step of a sweep.
@@ -85,11 +85,13 @@ impl Schedule<'_> {
         labels
     }
 
-    /// Which of these contenders have twins: nginx, and with enough turns also the last one.
+    /// Which of these contenders have twins: nginx, else the last one that is called after it, else the last one; with enough
+    /// turns also the last one.
     fn originals(self, labels: &[String]) -> BTreeSet<usize> {
         let Some(last) = labels.len().checked_sub(1) else { return BTreeSet::new() };
-        let nginx = labels.iter().rposition(|label| label.starts_with("nginx")).unwrap_or(last);
-        [Some(nginx), self.is_judged().then_some(last)].into_iter().flatten().collect()
+        let nginx = labels.iter().position(|label| label == "nginx");
+        let nginx = nginx.or_else(|| labels.iter().rposition(|label| label.starts_with("nginx")));
+        [Some(nginx.unwrap_or(last)), self.is_judged().then_some(last)].into_iter().flatten().collect()
     }
 
     /// What the load asks of a configuration.
@@ -241,7 +243,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::super::tests::settings;
+    use super::super::{BLOCK_S, NIGHT_MINUTES};
     use super::*;
+    use crate::model::experiment::TURNS_DECIDE;
 
     #[test]
     fn blocks_are_not_shortened_to_nothing() {
@@ -292,6 +296,8 @@ mod tests {
         assert_eq!(labels(five, 20, "[10, 100]"), "nginx-twin apache-event-twin");
         assert_eq!([labels(five, 2, "10"), labels(five, 2, "[10, 100]")], ["nginx-twin", ""]);
         assert_eq!(labels("'apache-event'", 20, "10"), "apache-event-twin");
+        assert_eq!(labels("'nginx', 'nginx-debian', 'nginx-apache', 'h2o'", 2, "10"), "nginx-twin");
+        assert_eq!(labels("'nginx-debian', 'nginx-apache', 'h2o'", 2, "10"), "nginx-apache-twin");
     }
 
     #[test]
@@ -303,7 +309,12 @@ mod tests {
              [[loads]]\nid = 'few'\ntitle = 'l'\nclients = 1000\nrequests = 1000\nkeep_alive = true\n";
         let experiment = Experiment::parse(text).unwrap();
         let interrupted = AtomicBool::new(false);
-        let night = Settings { minutes: Some(600.0), ..settings(&interrupted) };
+        let night = Settings {
+            minutes: Some(NIGHT_MINUTES),
+            turns: Some(TURNS_DECIDE),
+            block_s: BLOCK_S,
+            ..settings(&interrupted)
+        };
         let of = |settings, load: usize| Schedule {
             settings,
             experiment: &experiment,
@@ -312,16 +323,16 @@ mod tests {
         assert_eq!(of(&night, 0).amount(0.05, 10, None), Some(Amount::Seconds(3.0)));
         assert_eq!(of(&night, 0).part(0.05, 10), Some(0.05));
         assert_eq!(of(&night, 0).counts(), [1, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]);
-        assert_eq!(of(&night, 1).amount(0.001, 10, None), Some(Amount::Seconds(SECONDS_MIN)));
+        assert_eq!(of(&night, 1).amount(0.001, 10, None), Some(Amount::Seconds(BLOCK_S)));
         assert_eq!(
             of(&night, 2).amount(0.001, 10, None),
-            Some(Amount::Requests(1000)),
-            "no longer than the least time"
+            Some(Amount::Requests(30_000)),
+            "the whole number again and again, until the least time is over"
         );
-        assert_eq!((of(&night, 2).part(0.001, 10), of(&night, 0).turns()), (None, TURNS));
+        assert_eq!((of(&night, 2).part(0.001, 10), of(&night, 0).turns()), (None, TURNS_DECIDE));
         let many = of(&night, 0).amount(0.001, 10_000, None);
         assert!(
-            matches!(many, Some(Amount::Seconds(seconds)) if seconds > 1.0),
+            matches!(many, Some(Amount::Seconds(seconds)) if seconds > BLOCK_S),
             "each client gets some: {many:?}"
         );
         let full = settings(&interrupted);
@@ -330,7 +341,7 @@ mod tests {
             (Some(Amount::Seconds(60.0)), None)
         );
         assert_eq!(of(&full, 0).counts().len(), 101);
-        let quick = Settings { quick: true, ..night.clone() };
+        let quick = Settings { quick: true, minutes: Some(NIGHT_MINUTES), ..full.clone() };
         assert_eq!(
             (of(&quick, 0).amount(0.6, 10, None), of(&quick, 0).part(0.6, 10)),
             (Some(Amount::Seconds(0.6)), Some(0.6))

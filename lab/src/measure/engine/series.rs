@@ -57,12 +57,16 @@ pub(super) struct Series<'a, 'b> {
     /// To which part its blocks are shortened now.
     pub(super) share: &'a Mutable<f64>,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
+    /// The blocks of an earlier run that began and failed.
+    pub(super) tried: &'a BTreeSet<(Cell, u32)>,
     /// The blocks that began on a busy machine.
     pub(super) busy: &'a RefCell<BTreeSet<(Cell, u32)>>,
     /// For how long its blocks may still wait for a quiet machine.
     pub(super) patience: Mutable<Duration>,
-    /// What gave no figures in an earlier run, or cannot take part, and was said already.
+    /// Contenders that cannot take part, in this run or an earlier one, of which that was said.
     pub(super) failed: &'a RefCell<BTreeSet<Cell>>,
+    /// Whether a contender could take part when this run first tried to start it.
+    pub(super) starts: RefCell<BTreeMap<String, bool>>,
     pub(super) tell: &'a RefCell<&'b mut dyn FnMut(Event<'_>)>,
 }
 
@@ -74,6 +78,9 @@ pub(super) struct Prepared {
     /// It ends after those that need it.
     _shared: Shared,
 }
+
+/// A turn, and which start of the contenders it belongs to.
+type When = (u32, u32);
 
 /// What the contenders of a series share.
 #[derive(Default)]
@@ -152,9 +159,15 @@ impl Series<'_, '_> {
         let takes_part = |label: &&String| {
             self.found(label).is_ok() && !self.failed.borrow().contains(&cell(label, self.clients()))
         };
-        let is_done =
-            |label: &String| counts.iter().all(|clients| self.done.contains(&(cell(label, *clients), turn)));
-        labels.iter().filter(takes_part).all(is_done)
+        let is_over =
+            |label: &String| counts.iter().all(|clients| self.is_over(&cell(label, *clients), turn));
+        labels.iter().filter(takes_part).all(is_over)
+    }
+
+    /// Whether an earlier run has measured this block, or has tried to.
+    fn is_over(&self, cell: &Cell, turn: u32) -> bool {
+        let block = (cell.clone(), turn);
+        self.done.contains(&block) || self.tried.contains(&block)
     }
 
     /// What it measures.
@@ -167,19 +180,24 @@ impl Series<'_, '_> {
         self.schedule().labels().len() * self.schedule().counts().len()
     }
 
-    /// Starts and checks the contenders, for the `start`th time in a run; `None` where none of them can take part, which is
-    /// said of each.
-    pub(super) fn prepare(&self, start: u32) -> Result<Option<Prepared>> {
+    /// Starts and checks the contenders before a turn, for the `start`th time in a run; `None` where none of them can take
+    /// part, which is said of each. A contender that this run could not start at first is not started again.
+    pub(super) fn prepare(&self, turn: u32, start: u32) -> Result<Option<Prepared>> {
+        let mut labels = self.schedule().labels();
+        labels.retain(|label| self.starts.borrow().get(label) != Some(&false));
+        if labels.is_empty() {
+            return Ok(None);
+        }
         let shared = match self.shared() {
             Ok(shared) => shared,
             Err(why) => {
-                for label in &self.schedule().labels() {
-                    self.fail(label, self.clients(), None, &format!("{why:#}"))?;
+                for label in &labels {
+                    self.fail(label, None, &format!("{why:#}"), (turn, start))?;
                 }
                 return Ok(None);
             }
         };
-        let ready = self.start_all(&self.schedule().labels(), &shared)?;
+        let ready = self.start_all(&labels, &shared, (turn, start))?;
         Ok(Some(Prepared { ready, start, _shared: shared }))
     }
 
@@ -261,8 +279,8 @@ impl Series<'_, '_> {
         self.settings.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Starts all that can take part, and says of the others why they cannot.
-    fn start_all(&self, labels: &[String], shared: &Shared) -> Result<Vec<Ready>> {
+    /// Starts all that can take part, before a turn and for a start, and says of the others why they cannot.
+    fn start_all(&self, labels: &[String], shared: &Shared, when: When) -> Result<Vec<Ready>> {
         let mut ready: Vec<Ready> = Vec::new();
         let mut expected = BTreeMap::new();
         for label in labels {
@@ -272,7 +290,7 @@ impl Series<'_, '_> {
             let found = match self.found(label) {
                 Ok(found) => found,
                 Err(error) => {
-                    self.fail(label, self.clients(), None, &format!("{error:#}"))?;
+                    self.fail(label, None, &format!("{error:#}"), when)?;
                     continue;
                 }
             };
@@ -286,7 +304,7 @@ impl Series<'_, '_> {
                     other.label,
                     digest::beginning(&found.digest)
                 );
-                self.fail(label, self.clients(), Some(&found), &why)?;
+                self.fail(label, Some(&found), &why, when)?;
                 continue;
             }
             let before = Memory::of(&[]);
@@ -298,8 +316,11 @@ impl Series<'_, '_> {
                 ready
             });
             match ready_one.and_then(|contender| Ok(Ready { rate: self.warm_up(&contender)?, ..contender })) {
-                Ok(contender) => ready.push(contender),
-                Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
+                Ok(contender) => {
+                    self.starts.borrow_mut().insert(label.clone(), true);
+                    ready.push(contender);
+                }
+                Err(error) => self.fail(label, Some(&found), &format!("{error:#}"), when)?,
             }
         }
         Ok(ready)
@@ -434,8 +455,7 @@ impl Series<'_, '_> {
         for contender in ready {
             let cells = self.schedule().counts().into_iter().map(|count| self.empty_for(contender, count, 0));
             let mut blocks: Vec<Block> = cells.collect();
-            let is_done = blocks.iter().all(|block| self.done.contains(&(block.cell.clone(), 0)));
-            if self.is_interrupted() || is_done {
+            if self.is_interrupted() || blocks.iter().all(|block| self.is_over(&block.cell, 0)) {
                 continue;
             }
             let measured = self.hold(contender, &mut blocks);
@@ -444,6 +464,8 @@ impl Series<'_, '_> {
             }
             if let Err(error) = measured {
                 blocks.truncate(1);
+                // It began, unlike a contender that cannot take part.
+                blocks[0].raw = self.raw(&blocks[0].cell, 0).display().to_string();
                 blocks[0].failure = Some(format!("{error:#}"));
             }
             blocks.iter().try_for_each(|block| self.write(block))?;
@@ -632,13 +654,14 @@ impl Series<'_, '_> {
         if self.load.backend_beside_tool { (tool, tool_threads) } else { (server, self.cores) }
     }
 
-    /// Says why a contender cannot take part, once in a run.
-    fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
-        let mut block = self.empty(label, clients, found);
-        block.failure = Some(why.to_owned());
-        self.write(&block)?;
-        self.failed.borrow_mut().insert(block.cell);
-        Ok(())
+    /// Says why a contender cannot take part, under the first number of clients: once, and not again when a run is resumed.
+    fn fail(&self, label: &str, found: Option<&Found>, why: &str, when: When) -> Result<()> {
+        let (turn, start) = when;
+        let failure = Some(why.to_owned());
+        let block = Block { turn, start, failure, ..self.empty(label, self.clients(), found) };
+        self.starts.borrow_mut().entry(label.to_owned()).or_insert(false);
+        let is_new = self.failed.borrow_mut().insert(block.cell.clone());
+        if is_new { self.write(&block) } else { Ok(()) }
     }
 
     fn cell(&self, label: &str, clients: u32) -> Cell {
@@ -653,8 +676,7 @@ impl Series<'_, '_> {
 
     fn write(&self, block: &Block) -> Result<()> {
         // What was interrupted has not failed.
-        let is_known = self.failed.borrow().contains(&block.cell) || self.is_interrupted();
-        if block.failure.is_some() && is_known {
+        if block.failure.is_some() && self.is_interrupted() {
             return Ok(());
         }
         block::append(&self.settings.out.join(block::FILE), block)?;
@@ -702,5 +724,66 @@ impl Series<'_, '_> {
             raw: String::new(),
             failure: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::tests::settings;
+    use super::*;
+    use crate::measure::contender::Contender;
+
+    /// That a contender cannot take part is said once. All of its blocks that begin and fail are kept.
+    #[test]
+    fn only_what_cannot_take_part_is_said_once() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a', 'b']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nseconds = 1.0\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let (folder, interrupted) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+        let settings = Settings { out: folder.path().to_owned(), ..settings(&interrupted) };
+        let lineup = Lineup::new(Contender::built_in().unwrap(), BTreeMap::new());
+        let site = Site::create(folder.path(), &[]).unwrap();
+        let (machine, applications) = (Machine::this(), Applications::default());
+        let (share, done, tried) = (Mutable::new(1.0), BTreeSet::new(), BTreeSet::new());
+        let (busy, failed) = (RefCell::new(BTreeSet::new()), RefCell::new(BTreeSet::new()));
+        let mut quiet = |_: Event<'_>| {};
+        let tell: RefCell<&mut dyn FnMut(Event<'_>)> = RefCell::new(&mut quiet);
+        let series = Series {
+            settings: &settings,
+            lineup: &lineup,
+            experiment: &experiment,
+            load: &experiment.loads[0],
+            cores: 1,
+            site: &site,
+            folder: folder.path(),
+            machine: &machine,
+            applications: &applications,
+            share: &share,
+            done: &done,
+            tried: &tried,
+            busy: &busy,
+            patience: Mutable::new(Duration::ZERO),
+            failed: &failed,
+            starts: RefCell::default(),
+            tell: &tell,
+        };
+        // No contender has these names: none can start, in no turn.
+        assert!(series.prepare(3, 2).unwrap().unwrap().ready.is_empty());
+        assert!(series.prepare(4, 3).unwrap().is_none(), "they are not started again");
+        series.fail("a", None, "it is gone", (5, 4)).unwrap();
+        for turn in [6, 7] {
+            let failure = Some("the tool failed".to_owned());
+            let raw = "raw/a.txt".to_owned();
+            series.write(&Block { turn, raw, failure, ..series.empty("a", 10, None) }).unwrap();
+        }
+        let blocks = block::read(&folder.path().join(block::FILE)).unwrap();
+        let kept: Vec<(u32, u32, bool)> = blocks
+            .iter()
+            .filter(|block| block.cell.contender == "a")
+            .map(|block| (block.turn, block.start, block.took_part()))
+            .collect();
+        assert_eq!(kept, [(3, 2, false), (6, 0, true), (7, 0, true)]);
     }
 }

@@ -17,7 +17,7 @@ use crate::judge::power::{self, Noise};
 use crate::judge::statistics::{FEWEST, fewest_for};
 use crate::measure::engine::{self, BLOCK_S, Ended, Event, NIGHT_MINUTES, Results, Settings, TURNS_QUICK};
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE};
+use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE, is_judged};
 use crate::model::machine::Machine;
 use crate::model::words;
 use crate::show::archive;
@@ -36,12 +36,12 @@ pub(super) struct RunArguments {
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
-    /// Small loads, twelve times, which decides the claims of a publication, in about N minutes. If N is too small, each
+    /// Small loads, twelve times, which can decide claims of each publication, in about N minutes. If N is too small, each
     /// measurement is shortened by the same factor, to no less than two seconds, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = super::some_minutes)]
     minutes: Option<f64>,
-    /// A full run in one night: all loads in twelve turns. Long blocks end after as many seconds as fit into ten hours, and a
-    /// sweep over numbers of clients takes larger steps.
+    /// A full run in one night: all loads in twelve turns, or in 13 with four cores or more. Long blocks end after as many
+    /// seconds as fit into twelve hours, and a sweep over numbers of clients takes larger steps.
     #[arg(long, conflicts_with_all = ["quick", "minutes"])]
     night: bool,
     /// Prints how long the run takes, and measures nothing.
@@ -58,7 +58,8 @@ pub(super) struct RunArguments {
     /// those in --out, if there are some.
     #[arg(long, value_name = "RESULTS")]
     noise: Option<PathBuf>,
-    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes and --night).
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes,
+    /// 12 or more with --night).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// The folder of the results.
@@ -178,7 +179,10 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
         minutes: arguments.minutes.or(arguments.night.then_some(NIGHT_MINUTES)),
-        turns: turns.or((arguments.minutes.is_some() || arguments.night).then_some(TURNS_DECIDE)),
+        turns: turns.or_else(|| {
+            (arguments.minutes.is_some() || arguments.night)
+                .then(|| turns_that_decide(&experiments, !arguments.night, Machine::this().cores))
+        }),
         block_s: 0.0,
         window: arguments.window.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         resume: arguments.resume,
@@ -186,8 +190,8 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         only: arguments.only.clone(),
         interrupted: &interrupted,
     };
-    let is_judged = turns_of(&settings) >= FEWEST && !arguments.short_blocks;
-    let settings = Settings { block_s: if is_judged { BLOCK_S } else { 0.0 }, ..settings };
+    let is_long = is_judged(turns_of(&settings)) && !arguments.short_blocks;
+    let settings = Settings { block_s: if is_long { BLOCK_S } else { 0.0 }, ..settings };
     let mut progress = Progress::new(is_check);
     let mut unwritten = Ok(());
     // Before they are moved aside.
@@ -242,17 +246,23 @@ fn turns_of(settings: &Settings<'_>) -> u32 {
     settings.turns.unwrap_or(if settings.quick { TURNS_QUICK } else { TURNS })
 }
 
+/// So many turns that each of these experiments can have a verdict on a machine with so many cores, [`TURNS_DECIDE`] or more.
+fn turns_that_decide(experiments: &[Experiment], quick: bool, cores: u32) -> u32 {
+    let needed = |experiment| fewest_for(power::comparisons(experiment, quick, cores));
+    experiments.iter().map(needed).fold(TURNS_DECIDE, u32::max)
+}
+
 /// Which differences the run can show, a line for each publication, from the noise of earlier results. Empty if the run has too
 /// few turns for verdicts.
 fn powers(settings: &Settings<'_>, experiments: &[Experiment], earlier: &[Block]) -> Vec<String> {
-    if turns_of(settings) < FEWEST {
+    if !is_judged(turns_of(settings)) {
         return Vec::new();
     }
-    let mut lines = Vec::new();
-    let mut is_unknown = false;
+    let (mut lines, mut is_unknown) = (Vec::new(), false);
+    let cores = Machine::this().cores;
     for experiment in experiments.iter().filter(|experiment| !experiment.findings.is_empty()) {
         let turns = settings.turns.or(experiment.turns).unwrap_or(TURNS);
-        let comparisons = power::comparisons(experiment, settings.quick);
+        let comparisons = power::comparisons(experiment, settings.quick, cores);
         let noise = Noise::of(experiment, earlier);
         let needed = fewest_for(comparisons);
         let Experiment { id, .. } = experiment;
@@ -287,8 +297,9 @@ const PROCEDURE_FILE: &str = "procedure.txt";
 
 /// Writes how claims will be judged, of how many comparisons each family is, and what the run can and cannot decide.
 fn state_procedure(settings: &Settings<'_>, experiments: &[Experiment], earlier: &[Block]) -> Result<()> {
+    let machine = Machine::this();
     let family = |experiment: &Experiment| {
-        let comparisons = power::comparisons(experiment, settings.quick);
+        let comparisons = power::comparisons(experiment, settings.quick, machine.cores);
         format!(
             "  {}: about {comparisons} comparisons, which need {} turns\n",
             experiment.id,
@@ -300,7 +311,7 @@ fn state_procedure(settings: &Settings<'_>, experiments: &[Experiment], earlier:
     let powers: String =
         powers(settings, experiments, earlier).iter().map(|line| format!("  {line}\n")).collect();
     let powers = if powers.is_empty() { "  not known: too few turns for verdicts\n" } else { &powers };
-    let untestable = untestable(experiments, &Machine::this());
+    let untestable = untestable(experiments, &machine);
     let untestable: String =
         untestable.iter().map(|(finding, reason)| format!("  {finding}: {reason}\n")).collect();
     let untestable = if untestable.is_empty() { "  none\n" } else { &untestable };
@@ -411,12 +422,20 @@ mod tests {
         assert!(known.contains("modern-vps: 20 turns will show differences of 3.28 %"), "{known}");
     }
 
-    /// Twelve turns, which `--minutes` plans, decide the claims of every publication.
+    /// The turns that `--minutes` and `--night` plan can decide claims of every publication. Those of a full run compare more
+    /// on a machine with more cores.
     #[test]
-    fn twelve_turns_decide_every_publication() {
-        for experiment in Experiment::built_in().unwrap() {
-            let needed = fewest_for(power::comparisons(&experiment, true));
-            assert!(needed <= TURNS_DECIDE, "{}: {needed} turns", experiment.id);
+    fn planned_turns_decide_every_publication() {
+        let all = Experiment::built_in().unwrap();
+        for (quick, cores, planned) in
+            [(true, 2, 12), (true, 64, 12), (false, 2, 12), (false, 4, 13), (false, 64, 13)]
+        {
+            assert_eq!(turns_that_decide(&all, quick, cores), planned, "quick {quick}, {cores} cores");
+            for experiment in &all {
+                let needed = fewest_for(power::comparisons(experiment, quick, cores));
+                assert!(needed <= planned, "{}: {needed} turns on {cores} cores", experiment.id);
+            }
         }
+        assert_eq!(turns_that_decide(&[], true, 2), TURNS_DECIDE);
     }
 }
