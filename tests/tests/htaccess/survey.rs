@@ -160,18 +160,18 @@ fn an_explanation_names_redirects_and_access_rules() {
     let port = site.write_configuration(Server::Fulmar, super::CONFIGURATION)[&0];
     let root = site.root();
     for (path, feature, text, line) in [
-        ("/old/x", "redirect", "ends with 301", ".htaccess:1: Redirect permanent /old /new"),
-        ("/gone", "redirect", "ends with 410", ".htaccess:2: RedirectMatch 410 ^/gone$"),
-        ("/closed/x", "require", "is not met", "closed/.htaccess:1: Require ip 192.0.2.1"),
-        ("/closed/x", "require", "is not met", "closed/.htaccess:2: Require ip 192.0.2.2"),
-        ("/denied/x", "deny", "names the client", "denied/.htaccess:3: Deny from 127.0.0.0/8"),
+        ("/old/x", "redirect", "the request ends with 301", ".htaccess:1: Redirect permanent /old /new"),
+        ("/gone", "redirect", "the request ends with 410", ".htaccess:2: RedirectMatch 410 ^/gone$"),
+        ("/closed/x", "require", "the requirement is not met", "closed/.htaccess:1: Require ip 192.0.2.1"),
+        ("/closed/x", "require", "the requirement is not met", "closed/.htaccess:2: Require ip 192.0.2.2"),
+        ("/denied/x", "deny", "the line names the client", "denied/.htaccess:3: Deny from 127.0.0.0/8"),
         (
             "/ordered/x",
             "order",
-            "lets in only clients that \"Allow\" names",
+            "the line lets in only clients that \"Allow\" names",
             "ordered/.htaccess:1: Order allow,deny",
         ),
-        ("/users/x", "require", "needs a user", "users/.htaccess:4: Require valid-user"),
+        ("/users/x", "require", "the requirement needs a user", "users/.htaccess:4: Require valid-user"),
     ] {
         let mut command = std::process::Command::new(Server::Fulmar.path());
         command.arg("explain").arg("-c").arg(site.prefix().join("fulmar.conf")).arg("-p").arg(site.prefix());
