@@ -7,7 +7,7 @@ QUIET ?= no
 INSTALL ?= yes
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse cache_head conf_pattern conf_values dns_message fcgi_head fcgi_records gunzip mp4 h1_chunked h1_request \
-  h1_response htaccess htaccess_expression htaccess_rewrite http2 http2_client http2_driver http_date proxy_protocol request_fields request_range \
+  h1_response htaccess htaccess_expression htaccess_rewrite http2 http2_client http2_driver http_date httpd_conf proxy_protocol request_fields request_range \
   request_target site tls_hello
 FULMAR := target/release/fulmar
 DEMO := target/demo/fulmar

@@ -58,6 +58,34 @@ pub fn loads(site: &Site, lines: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(text) }
 }
 
+/// Apache's dump of its configuration as it was read (`-D DUMP_CONFIG`), without the lines that say where a directive stands.
+/// The file is in a folder that is `ServerRoot`, and these modules are loaded before it is read.
+///
+/// # Errors
+///
+/// Apache's messages.
+pub fn dump(root: &Path, file: &str, modules: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(PROGRAM);
+    command.current_dir(root).arg("-d").arg(root).arg("-f").arg(root.join(file));
+    for name in modules.iter().chain(&["info"]) {
+        command.args(["-C", &format!("LoadModule {name}_module {MODULES}/mod_{name}.so")]);
+    }
+    for line in ["ServerName localhost", "ErrorLog error.log", "PidFile pid"] {
+        command.args(["-c", line]);
+    }
+    let output = command.args(["-t", "-D", "DUMP_CONFIG"]).output().expect("apache2");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(told);
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect())
+}
+
 /// What Apache says about the directives of all its modules (`-L`).
 pub fn directives(site: &Site) -> String {
     // Other modules need these.

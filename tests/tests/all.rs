@@ -33,6 +33,7 @@ mod gateways;
 mod grpc;
 mod htaccess;
 mod http2;
+mod httpd;
 mod includes;
 mod lint;
 mod logs;

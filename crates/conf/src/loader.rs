@@ -412,7 +412,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 /// An error of the system as messages show it: its number, then its words.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let words = error.to_string();
     match error.raw_os_error() {
         Some(number) => format!("{number}: {}", words.split(" (os error").next().unwrap_or(&words)),

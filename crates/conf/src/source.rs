@@ -38,7 +38,16 @@ pub struct Sources {
 struct Source {
     path: PathBuf,
     text: Arc<[u8]>,
-    command_line: bool,
+    kind: Kind,
+}
+
+/// Where a text comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    CommandLine,
+    /// It was made from others: the lines of a macro.
+    Made,
 }
 
 impl Sources {
@@ -54,14 +63,14 @@ impl Sources {
 
     /// Whether the text was given on the command line rather than in a file.
     pub fn is_command_line(&self, file: FileId) -> bool {
-        self.get(file).is_some_and(|source| source.command_line)
+        self.get(file).is_some_and(|source| source.kind == Kind::CommandLine)
     }
 
-    /// The files, without the command line, in the order in which they were first opened.
+    /// The files, without other texts, in the order in which they were first opened.
     pub fn iter(&self) -> impl Iterator<Item = (FileId, &Path, &[u8])> {
         (0u32..)
             .zip(&self.texts)
-            .filter(|(_, source)| !source.command_line)
+            .filter(|(_, source)| source.kind == Kind::File)
             .map(|(id, source)| (FileId(id), source.path.as_path(), &*source.text))
     }
 
@@ -75,12 +84,17 @@ impl Sources {
     }
 
     pub(crate) fn add(&mut self, path: &Path, text: Vec<u8>) -> FileId {
-        self.push(Source { path: path.to_owned(), text: text.into(), command_line: false })
+        self.push(Source { path: path.to_owned(), text: text.into(), kind: Kind::File })
+    }
+
+    /// Adds a text that is no file, which places name by this path.
+    pub(crate) fn add_made(&mut self, path: &Path, text: Vec<u8>) -> FileId {
+        self.push(Source { path: path.to_owned(), text: text.into(), kind: Kind::Made })
     }
 
     pub(crate) fn add_command_line(&mut self, text: &str) -> FileId {
         let path = PathBuf::from("command line");
-        self.push(Source { path, text: text.as_bytes().into(), command_line: true })
+        self.push(Source { path, text: text.as_bytes().into(), kind: Kind::CommandLine })
     }
 
     pub(crate) fn shared_text(&self, file: FileId) -> Arc<[u8]> {

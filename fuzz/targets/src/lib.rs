@@ -23,6 +23,7 @@ pub mod htaccess_rewrite;
 pub mod http2;
 pub mod http2_driver;
 pub mod http_date;
+pub mod httpd_conf;
 pub mod mp4;
 pub mod proxy_protocol;
 pub mod request_fields;
@@ -36,7 +37,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 25] = [
+pub const ALL: [(&str, Target); 26] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -55,6 +56,7 @@ pub const ALL: [(&str, Target); 25] = [
     ("http2_client", http2::run_as_client),
     ("http2_driver", http2_driver::run),
     ("http_date", http_date::run),
+    ("httpd_conf", httpd_conf::run),
     ("mp4", mp4::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),

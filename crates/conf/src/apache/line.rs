@@ -1,4 +1,7 @@
-//! Splits the text of an `.htaccess` file into logical lines, and each line into words.
+//! Splits a text in Apache's language into logical lines, and each line into words.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::source::{FileId, Span};
 use crate::tree::Word;
@@ -10,15 +13,15 @@ pub(super) struct Line {
 }
 
 /// The logical lines of a text, without empty lines and comments.
-pub(super) struct Lines<'t> {
-    text: &'t [u8],
+pub(super) struct Lines {
+    text: Arc<[u8]>,
     file: FileId,
     pos: usize,
     line: u32,
 }
 
-impl<'t> Lines<'t> {
-    pub(super) fn new(text: &'t [u8], file: FileId) -> Lines<'t> {
+impl Lines {
+    pub(super) fn new(text: Arc<[u8]>, file: FileId) -> Lines {
         Lines { text, file, pos: 0, line: 0 }
     }
 
@@ -27,36 +30,34 @@ impl<'t> Lines<'t> {
         self.line
     }
 
-    fn physical(&mut self) -> Option<&'t [u8]> {
+    fn physical(&mut self) -> Option<Range<usize>> {
         let rest = self.text.get(self.pos..).filter(|rest| !rest.is_empty())?;
         let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        let length = rest[..end].strip_suffix(b"\r").map_or(end, <[u8]>::len);
+        let line = self.pos..self.pos + length;
         self.pos += (end + 1).min(rest.len());
         self.line += 1;
-        let line = &rest[..end];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
+        Some(line)
     }
 
-    /// A line and the lines that continue it. A comment can be continued, too.
-    fn logical(&mut self) -> Option<Line> {
+    /// A line and the lines that continue it, be it empty or a comment. A comment can be continued, too.
+    pub(super) fn logical(&mut self) -> Option<Line> {
         let start = self.pos;
         let mut part = self.physical()?;
         let line = self.line;
         let mut text = Vec::new();
-        while let Some(before) = part.strip_suffix(b"\\") {
+        while let Some(before) = self.text[part.clone()].strip_suffix(b"\\") {
             text.extend_from_slice(before);
-            match self.physical() {
-                Some(next) => part = next,
-                None => part = b"",
-            }
+            part = self.physical().unwrap_or(self.pos..self.pos);
         }
-        text.extend_from_slice(part);
+        text.extend_from_slice(&self.text[part]);
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let span = Span { file: self.file, start: offset(start), end: offset(self.pos), line };
         Some(Line { text: text.trim_ascii().to_vec(), span })
     }
 }
 
-impl Iterator for Lines<'_> {
+impl Iterator for Lines {
     type Item = Line;
 
     fn next(&mut self) -> Option<Line> {

@@ -4,11 +4,12 @@ mod allowed;
 mod directives;
 mod doubts;
 mod line;
+mod main_file;
 mod methods;
 mod purposes;
+mod version;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::Dialect;
@@ -22,8 +23,10 @@ pub use directives::{
 };
 pub use doubts::{Doubt, SetNames, doubts};
 use line::{Line, Lines};
+pub use main_file::{LoadedModule, MainFile, Start, load};
 pub use methods::Methods;
 pub use purposes::purposes;
+pub use version::{VERSION, VERSION_TEXT, is_version};
 
 /// The deepest nesting of sections.
 const DEPTH_MAX: usize = 32;
@@ -39,15 +42,15 @@ pub fn parse(path: &Path, text: Vec<u8>) -> Loaded {
 /// As [`parse`], for one of several texts. Each text has its own `FileId` in `sources`.
 pub fn parse_among(sources: &mut Sources, path: &Path, text: Vec<u8>) -> (Vec<Node>, Option<Diagnostic>) {
     let file = sources.add(path, text);
-    let text: Arc<[u8]> = sources.shared_text(file);
-    let mut parser = Parser { lines: Lines::new(&text, file) };
+    let mut lines = Lines::new(sources.shared_text(file), file);
+    let mut parser = Parser { lines: &mut lines };
     let mut nodes = Vec::new();
     let error = parser.block(&mut nodes, None, 0).err();
     (nodes, error)
 }
 
-struct Parser<'t> {
-    lines: Lines<'t>,
+struct Parser<'l> {
+    lines: &'l mut Lines,
 }
 
 impl Parser<'_> {
@@ -55,9 +58,7 @@ impl Parser<'_> {
     fn block(&mut self, out: &mut Vec<Node>, open: Option<&Word>, depth: usize) -> Result<u32, Diagnostic> {
         while let Some(line) = self.lines.next() {
             let span = line.span;
-            if line.text.contains(&0) {
-                return Err(Diagnostic::emerg("unexpected NUL byte").at(span));
-            }
+            refuse_nul(&line)?;
             if let Some(closed) = line.text.strip_prefix(b"</") {
                 close(closed, open, span)?;
                 return Ok(span.line);
@@ -75,10 +76,7 @@ impl Parser<'_> {
     }
 
     fn section(&mut self, head: &[u8], span: Span, depth: usize) -> Result<Node, Diagnostic> {
-        let Some(head) = head.strip_suffix(b">") else {
-            let shown = printable(head);
-            return Err(Diagnostic::emerg(format!("<{shown} directive missing closing '>'")).at(span));
-        };
+        let head = head_of(head, span)?;
         if depth == DEPTH_MAX {
             return Err(Diagnostic::emerg("too many sections within sections").at(span));
         }
@@ -88,6 +86,21 @@ impl Parser<'_> {
         node.block = Some(nodes);
         Ok(node)
     }
+}
+
+fn refuse_nul(line: &Line) -> Result<(), Diagnostic> {
+    match line.text.contains(&0) {
+        true => Err(Diagnostic::emerg("unexpected NUL byte").at(line.span)),
+        false => Ok(()),
+    }
+}
+
+/// The text between `<` and the last `>` of a line. As in Apache, what follows the `>` does not count.
+fn head_of(head: &[u8], span: Span) -> Result<&[u8], Diagnostic> {
+    let end = memchr::memrchr(b'>', head).ok_or_else(|| {
+        Diagnostic::emerg(format!("<{} directive missing closing '>'", printable(head))).at(span)
+    })?;
+    Ok(&head[..end])
 }
 
 fn directive(line: &Line) -> Node {

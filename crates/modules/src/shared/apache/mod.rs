@@ -20,10 +20,6 @@ use contract::{Args, Directive, Loading, Rule, View};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The version of Apache whose behaviour `.htaccess` files get, and the same as text.
-pub(crate) const VERSION: [u32; 3] = [2, 4, 71];
-pub(crate) const VERSION_TEXT: &str = "2.4.71";
-
 /// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
 pub(crate) const STEPS_MAX: u32 = 20_000;
 

@@ -109,7 +109,7 @@ pub(crate) fn of_programs(exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
 
 /// The server as applications know it that write `.htaccess` files: WordPress writes its rules for an Apache.
 pub(crate) fn server_software() -> Vec<u8> {
-    format!("Apache/{} (Fulmar)", super::VERSION_TEXT).into_bytes()
+    format!("Apache/{} (Fulmar)", conf::apache::VERSION_TEXT).into_bytes()
 }
 
 /// Whether a request is a subrequest in Apache, as the lookup of an index is.

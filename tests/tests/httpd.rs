@@ -1,0 +1,3 @@
+//! Apache's main configuration.
+
+mod reading;
