@@ -3,7 +3,7 @@
 //! A feature is a [`Module`]: directives as typed keys ([`Directive`]), variables, and a `compile`
 //! function that turns what was written for a scope into handlers and filters. Handlers look at an
 //! [`Exchange`] and return a [`Step`]; they never call the server.
-
+#![doc = include_str!("example.md")]
 #![forbid(unsafe_code)]
 
 mod amount;
