@@ -12,6 +12,7 @@ mod freshness;
 mod head;
 mod index;
 mod key;
+mod lookup;
 mod newcomers;
 mod object;
 mod removals;
@@ -26,9 +27,12 @@ pub use arriving::{Arrived, Arriving, Follower, Rest};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
 pub use head::{Head, HeadError, HeadParts, STARTS_MAX, new_family, reason_of};
 pub use key::{Key, KeyPath, Levels};
+pub use lookup::{
+    CacheStatus, Fit, Lookup, Reason, Renewal, RenewalStep, Sought, Storing, Terms, Verdict, starts_beyond,
+};
 pub use object::{Check, Content, Demand, Object, Read, ReadError, Stamp};
 pub use rfc9111::Rules;
 pub use selection::Selection;
 pub use walk::{Batch, Walk};
 pub use writer::{Whole, Writer};
-pub use zone::{Asking, DiskUse, FillRight, Look, RESULTS, Reading, Totals, Zone};
+pub use zone::{Asking, DiskUse, FillRight, Look, Reading, Totals, Zone};

@@ -8,6 +8,7 @@ mod passed;
 use crate::head::Head;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
+use crate::lookup::CacheStatus;
 use crate::newcomers::Packed;
 use crate::object::{Check, Object, Stamp, Written, disk_bytes};
 use crate::removals::Removals;
@@ -39,17 +40,14 @@ pub struct Zone {
     root: Mutex<Option<Arc<OwnedFd>>>,
     /// Whether files may be there that the index does not know.
     is_cold: AtomicBool,
-    /// The number of requests for each result.
-    counts: [AtomicU64; RESULTS],
+    /// The number of requests for each result, in the order of [`CacheStatus::ALL`].
+    counts: [AtomicU64; CacheStatus::ALL.len()],
     /// How old the kept responses were that were sent, together, in seconds.
     ages_s: AtomicU64,
     /// How many removals there were, and how many keys are passed: what requests ask for without the lock.
     removed: AtomicU64,
     passed: AtomicUsize,
 }
-
-/// How many results of requests there may be.
-pub const RESULTS: usize = 8;
 
 /// A value that starts with a line of the processor's cache. Each request gets the lines that it reads from the processor
 /// that had them before, so that what it needs should be in few of them.
@@ -210,18 +208,16 @@ impl Zone {
     }
 
     /// Counts a request with this result, and the age of the response in seconds if it was kept.
-    pub fn count(&self, result: usize, age_s: Option<u64>) {
-        if let Some(count) = self.counts.get(result) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+    pub fn count(&self, result: CacheStatus, age_s: Option<u64>) {
+        self.counts[result as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(age_s) = age_s.filter(|age_s| *age_s > 0) {
             self.ages_s.fetch_add(age_s, Ordering::Relaxed);
         }
     }
 
     /// How many requests there were with each result.
-    pub fn counts(&self) -> [u64; RESULTS] {
-        std::array::from_fn(|result| self.counts[result].load(Ordering::Relaxed))
+    pub fn counts(&self) -> [(CacheStatus, u64); CacheStatus::ALL.len()] {
+        CacheStatus::ALL.map(|result| (result, self.counts[result as usize].load(Ordering::Relaxed)))
     }
 
     /// How much it holds.

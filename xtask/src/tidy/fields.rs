@@ -14,15 +14,12 @@ const A_DIRECTIVE_A_FIELD: &str = "a field a directive: the keys that a protocol
 
 const A_FLAG_A_FIELD: &str = "a field a flag of a directive, independent of each other";
 
-const TO_BE_CUT: &str = "state: to be cut";
-
 /// Types with more fields: path, name, and why it is so. None may be added.
 const LONGER: &[(&str, &str, &str)] = &[
     ("crates/contract/src/encryption.rs", "TlsPolicy", A_SETTING_A_FIELD),
     ("crates/contract/src/policy.rs", "Policy", A_SETTING_A_FIELD),
     ("crates/modules/src/apache/mod_autoindex/settings.rs", "Settings", A_SETTING_A_FIELD),
     ("crates/modules/src/apache/mod_rewrite/rule.rs", "Flags", A_FLAG_A_FIELD),
-    ("crates/modules/src/shared/cached/mod.rs", "Cached", TO_BE_CUT),
     ("crates/upstream/src/options.rs", "Options", A_DIRECTIVE_A_FIELD),
 ];
 

@@ -2,9 +2,8 @@
 
 use super::servers::Servers;
 use super::tally::{self, BUCKETS_S, Key, Sums};
-use crate::shared::cached::Found;
 use crate::shared::cached::keeper::zones;
-use cache::Totals;
+use cache::{CacheStatus, Totals};
 use contract::reloads;
 use journal::counters::{Count, total};
 use prometheus_client::collector::Collector;
@@ -129,15 +128,15 @@ impl Collector for Certificates {
 
 /// What caches hold, and what happened to requests: name, sizes, and how many had each result.
 #[derive(Debug)]
-struct Caches(Vec<(Box<str>, Totals, [u64; cache::RESULTS])>);
+struct Caches(Vec<(Box<str>, Totals, [(CacheStatus, u64); CacheStatus::ALL.len()])>);
 
 impl Collector for Caches {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (name, help) = ("cache_requests", "Requests that may use a cache, by result");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (zone, _, counts) in &self.0 {
-            for (status, count) in Found::TEXTS.iter().zip(counts).filter(|(_, count)| **count > 0) {
-                let labels = [("zone", &**zone), ("status", status.unwrap_or("none"))];
+            for (status, count) in counts.iter().filter(|(_, count)| *count > 0) {
+                let labels = [("zone", &**zone), ("status", status.text())];
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
             }
         }

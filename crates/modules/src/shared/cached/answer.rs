@@ -2,11 +2,13 @@
 
 use super::filling::Filling;
 use super::following::Following;
-use super::{Cached, Found, any_set, read_if_ready, uptime_s};
+use super::{Cached, any_set, read_if_ready, uptime_s};
 use crate::shared::connection_fields::{is_listed, lists_fields};
 use bytes::Bytes;
 use cache::rfc9111::{self, Came, Control, Kept};
-use cache::{Arriving, Content, Freshness, Head, HeadParts, Object, Rules, Whole, Writer, reason_of};
+use cache::{
+    Arriving, Content, Freshness, Head, HeadParts, Lookup, Object, Rules, Storing, Whole, Writer, reason_of,
+};
 use contract::{Body, Exchange, Piece};
 use http::{Field, Fields, KnownName, Method, Status, parse_date};
 use journal::Level;
@@ -38,7 +40,7 @@ impl Cached {
                 .map(|freshness| Kept { freshness, age: 0 }),
             Rules::Rfc9111 => self.kept_strictly(self.came(status, fields, now)),
         };
-        kept.filter(|_| self.stores.get())
+        kept.filter(|_| self.is_kept())
     }
 
     /// How long a response may be used by the rules of RFC 9111. Beside responses with `Vary`, one without does not take the place
@@ -89,9 +91,9 @@ impl Cached {
             reason: reason_of(answer.status, answer.reason),
             is_bare,
         });
-        self.is_stored.set(keeping.is_some());
-        if keeping.is_none() {
-            self.pass();
+        match keeping {
+            Some(_) => self.storing.set(Storing::Stored),
+            None => self.pass(),
         }
         keeping
     }
@@ -120,7 +122,7 @@ impl Cached {
             let there = self.store.zone.read_head_by(&self.main, &mut read_if_ready);
             there.ok().flatten().map(|object| object.head.family)
         };
-        let found = if self.found.get() == Found::Bypass { known.or_else(there) } else { known };
+        let found = if self.lookup.get() == Lookup::Bypass { known.or_else(there) } else { known };
         found.filter(|&family| family != 0).unwrap_or_else(cache::new_family)
     }
 
@@ -173,7 +175,7 @@ impl Cached {
         let is_taken = announced.is_none_or(|length| self.store.zone.takes(length));
         let writer = if is_taken { self.writer(exchange, &answer) } else { None };
         let Some(mut writer) = writer else {
-            self.is_stored.set(false);
+            self.storing.set(Storing::Refused);
             self.pass();
             return Body::Source(source);
         };
@@ -199,7 +201,7 @@ impl Cached {
             }
         };
         if let Err(error) = written {
-            self.is_stored.set(false);
+            self.storing.set(Storing::Refused);
             self.complain(exchange, &error);
         }
     }

@@ -28,7 +28,6 @@ pub(super) struct Details {
     pub(super) reading: Cell<Reading>,
     /// Until when other requests are waited for.
     pub(super) waits_until: Cell<Option<Instant>>,
-    pub(super) gave_up: Cell<bool>,
 }
 
 impl Details {

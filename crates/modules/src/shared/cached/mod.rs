@@ -17,8 +17,11 @@ use crate::shared::eventually::Eventually;
 use crate::shared::host::host_and_port;
 use crate::shared::scratch::with_scratch;
 use crate::shared::slices::{self, slice_range};
-use cache::rfc9111::{self, Use, Wish};
-use cache::{Arriving, Asking, Demand, FillRight, Freshness, Head, Key, Look, Object, ReadError, Rules};
+use cache::rfc9111::Wish;
+use cache::{
+    Arriving, Asking, CacheStatus, Demand, FillRight, Fit, Freshness, Head, Key, Look, Lookup, Object,
+    ReadError, Reason, Renewal, RenewalStep, Rules, Sought, Storing, Terms, Verdict, starts_beyond,
+};
 use contract::{Content, Event, Exchange, Reach, Subrequest, Template, Work};
 use details::Details;
 use http::{Fields, Method, Status};
@@ -39,70 +42,6 @@ use upstream::{CacheSettings, Failures, Purge, Store, is_set};
 pub(crate) use variables::{asks_for_content, conditions, etag, is_kept, last_modified, status};
 use wire::{Ready, Timer, read_ready};
 
-/// The result of the look for a response (`$upstream_cache_status`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing was looked for.
-    Unasked,
-    Miss,
-    Bypass,
-    Expired,
-    Stale,
-    Updating,
-    Revalidated,
-    Hit,
-}
-
-impl Found {
-    /// The words, in the order of the numbers.
-    pub(crate) const TEXTS: [Option<&'static str>; 8] = [
-        Found::Unasked.text(),
-        Found::Miss.text(),
-        Found::Bypass.text(),
-        Found::Expired.text(),
-        Found::Stale.text(),
-        Found::Updating.text(),
-        Found::Revalidated.text(),
-        Found::Hit.text(),
-    ];
-
-    const fn text(self) -> Option<&'static str> {
-        Some(match self {
-            Found::Unasked => return None,
-            Found::Miss => "MISS",
-            Found::Bypass => "BYPASS",
-            Found::Expired => "EXPIRED",
-            Found::Stale => "STALE",
-            Found::Updating => "UPDATING",
-            Found::Revalidated => "REVALIDATED",
-            Found::Hit => "HIT",
-        })
-    }
-}
-
-/// Why the upstream server is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    UriMiss,
-    VaryMiss,
-    Bypass,
-    Request,
-    Stale,
-}
-
-impl Reason {
-    /// The word of RFC 9211.
-    fn word(self) -> &'static str {
-        match self {
-            Reason::UriMiss => "uri-miss",
-            Reason::VaryMiss => "vary-miss",
-            Reason::Bypass => "bypass",
-            Reason::Request => "request",
-            Reason::Stale => "stale",
-        }
-    }
-}
-
 /// What a request does next.
 pub(crate) enum Next {
     /// It asks the upstream server.
@@ -119,7 +58,8 @@ pub(crate) enum Next {
     Finish(Status),
 }
 
-/// A request for a response that may be kept; attached to the exchange.
+/// A request for a response that may be kept; attached to the exchange. [`cache`] decides what becomes of it, and this type
+/// does that.
 pub(crate) struct Cached {
     settings: Arc<CacheSettings>,
     store: Arc<Store>,
@@ -130,29 +70,31 @@ pub(crate) struct Cached {
     asked: i64,
     removals: u64,
     details: OnceCell<Box<Details>>,
-    /// The object that is sent with a head that was made before.
-    sent: Cell<Option<Arc<Object>>>,
-    /// Until when the response is valid that is sent, in seconds since 1970.
-    valid_until: Cell<Option<NonZeroI64>>,
-    /// The status that the upstream server answered, and whether its response is being kept.
+    lookup: Cell<Lookup>,
+    storing: Cell<Storing>,
+    sent: Cell<Sent>,
+    /// The status that the upstream server answered.
     answered: Cell<Option<Status>>,
-    is_stored: Cell<bool>,
     /// Whether the thread knows the text with its key.
     is_known: Cell<bool>,
-    found: Cell<Found>,
-    reason: Cell<Reason>,
-    /// Whether the response may be kept.
-    stores: Cell<bool>,
     /// Whether the request was counted among the uses of its key.
     is_counted: Cell<bool>,
-    /// Whether the response is one that another request was getting.
-    is_collapsed: Cell<bool>,
     /// Whether the request is for one part of a content, which the key names.
     is_part: bool,
-    /// Whether nothing may be sent in place of the upstream server's answer.
-    is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     pub(crate) is_update: bool,
+}
+
+/// The object whose head is sent.
+#[derive(Default)]
+enum Sent {
+    /// The head is an answer of the upstream server, or was not chosen yet.
+    #[default]
+    None,
+    /// The head was made for this request. The response is valid until then, in seconds since 1970.
+    Made(NonZeroI64),
+    /// The head was made before.
+    Prepared(Arc<Object>),
 }
 
 // The allocator has memory of this length at hand, with the two counts of an `Rc` and its eight bytes.
@@ -181,7 +123,7 @@ impl Cached {
     ) -> Result<Option<Rc<Cached>>, Status> {
         if let Some(before) = Cached::of(exchange) {
             // An internal redirect leads here from another location.
-            before.found.set(Found::Unasked);
+            before.lookup.set(Lookup::Over);
             before.release();
         }
         let Some(settings) = settings else { return Ok(None) };
@@ -206,18 +148,13 @@ impl Cached {
                 true => Details::new(wish(settings, exchange, is_update), removes, fill),
                 false => OnceCell::new(),
             },
+            lookup: Cell::new(Lookup::Miss(Reason::UriMiss)),
+            storing: Cell::new(Storing::Allowed),
             sent: Cell::default(),
-            valid_until: Cell::default(),
             answered: Cell::default(),
-            is_stored: Cell::new(false),
             is_known: Cell::new(is_known),
-            found: Cell::new(Found::Miss),
-            reason: Cell::new(Reason::UriMiss),
-            stores: Cell::new(true),
             is_counted: Cell::new(false),
-            is_collapsed: Cell::new(false),
             is_part: is_part(exchange, &text),
-            is_strict: Cell::new(false),
             is_update,
             store: Arc::clone(store),
             text,
@@ -229,7 +166,7 @@ impl Cached {
 
     /// The look of this exchange, if it made one.
     pub(crate) fn of(exchange: &Exchange) -> Option<Rc<Cached>> {
-        exchange.attached::<Cached>().filter(|cached| cached.found.get() != Found::Unasked)
+        exchange.attached::<Cached>().filter(|cached| cached.lookup.get() != Lookup::Over)
     }
 
     /// What the request does first.
@@ -240,12 +177,11 @@ impl Cached {
         // The key says nothing about a body, on which the response may depend.
         let has_body = has_body(exchange) && matches!(exchange.request.method, Method::Get | Method::Head);
         if has_body {
-            self.stores.set(false);
+            self.storing.set(Storing::Refused);
         }
         let next = match has_body || any_set(&self.settings.bypass, exchange) {
             true => {
-                self.found.set(Found::Bypass);
-                self.reason.set(Reason::Bypass);
+                self.lookup.set(Lookup::Bypass);
                 Next::Ask
             }
             false => self.look(exchange),
@@ -267,15 +203,14 @@ impl Cached {
 
     /// The object that is to be sent after the work that was begun for it.
     pub(crate) fn take_object(&self) -> Option<Arc<Object>> {
-        let is_sent = matches!(self.found.get(), Found::Stale | Found::Updating | Found::Hit);
-        if is_sent { self.take_met() } else { None }
+        if self.lookup.get() == Lookup::Stale { self.take_met() } else { None }
     }
 
     /// Reports what was found, and notes what follows from it for the response.
     fn tell(&self, exchange: &Exchange, next: Next) -> Next {
         // As in nginx, a request that bypasses the cache gets all of the response.
-        let is_looked_for = matches!(next, Next::Ask) && self.found.get() != Found::Bypass;
-        if is_looked_for && self.stores.get() && is_beyond(&self.settings, exchange) {
+        let is_looked_for = matches!(next, Next::Ask) && self.lookup.get() != Lookup::Bypass;
+        if is_looked_for && self.is_kept() && is_beyond(&self.settings, exchange) {
             self.release();
         }
         let next = match next {
@@ -286,7 +221,7 @@ impl Cached {
             next => next,
         };
         exchange.tell(|| {
-            let found = self.found.get().text().unwrap_or_default();
+            let found = self.lookup.get().status().map_or("", CacheStatus::text);
             let key = String::from_utf8_lossy(&self.text);
             Event::new("cache", format!("{found} for the key \"{key}\"")).with("key", &self.text)
         });
@@ -297,12 +232,12 @@ impl Cached {
         let (zone, key) = (&self.store.zone, self.key());
         let (has_file, may_store) = match zone.look(&key, &self.asking()) {
             Look::Failed(status) => {
-                self.found.set(Found::Hit);
+                self.lookup.set(Lookup::Hit);
                 return Next::Finish(status);
             }
             Look::Ready(object) => {
                 self.is_counted.set(true);
-                return self.judge_key(exchange, object);
+                return self.judge(exchange, object);
             }
             Look::Known { has_file, may_store, reading } => {
                 if reading != self.reading() {
@@ -321,13 +256,13 @@ impl Cached {
                     let message =
                         format!("open() \"{}\" failed ({})", file.display(), net::system_message(&error));
                     exchange.log(Level::Crit, &message);
-                    self.stores.set(false);
+                    self.storing.set(Storing::Refused);
                     return Next::Ask;
                 }
             }
         }
         if !may_store {
-            self.stores.set(false);
+            self.storing.set(Storing::Refused);
             return Next::Ask;
         }
         self.lock(exchange)
@@ -335,32 +270,30 @@ impl Cached {
 
     /// Sends the response that another request is getting, if it is the one for this request.
     fn follow(&self, exchange: &Exchange, arriving: Arc<Arriving>) -> Next {
-        let head = &arriving.head;
-        let wanted = head.variant.map(|_| self.variant(exchange, head));
-        if *head.key == *self.text && wanted == head.variant {
-            self.found.set(Found::Hit);
-            self.is_collapsed.set(true);
-            return Next::Follow(arriving);
-        }
-        match wanted.filter(|_| *head.key == *self.text && self.key() == self.main) {
-            Some(wanted) => self.look_for_variant(exchange, wanted, head),
-            None => {
-                self.stores.set(false);
+        match self.fit(exchange, &arriving.head) {
+            Fit::Fits => {
+                self.lookup.set(Lookup::Collapsed(self.lookup.get().reason().unwrap_or(Reason::UriMiss)));
+                Next::Follow(arriving)
+            }
+            Fit::Variant(wanted) => self.look_for_variant(exchange, wanted, &arriving.head),
+            Fit::OtherVariant | Fit::OtherText => {
+                self.storing.set(Storing::Refused);
                 Next::Ask
             }
         }
     }
 
-    /// The key of the variant for this request, of those that a response with this head has.
-    fn variant(&self, exchange: &Exchange, head: &Head) -> Key {
-        self.main.variant(head.family, &head.freshness.vary, &exchange.request.head.fields)
+    /// What an object with this head is to the request.
+    fn fit(&self, exchange: &Exchange, head: &Head) -> Fit {
+        let (main, key, fields) = (self.main, self.key(), &exchange.request.head.fields);
+        Sought { text: &self.text, main, key, fields }.fit(head)
     }
 
     fn look_for_variant(&self, exchange: &Exchange, wanted: Key, head: &Head) -> Next {
         self.set_key(wanted);
         self.details().vary.replace(head.freshness.vary.clone());
         self.details().family.set(Some(head.family));
-        self.reason.set(Reason::VaryMiss);
+        self.lookup.set(Lookup::Miss(Reason::VaryMiss));
         // Uses of a variant are counted for its own key, too (as nginx).
         self.is_counted.set(false);
         self.look(exchange)
@@ -400,11 +333,9 @@ impl Cached {
         }
         let until = self.details().waits_until.get().unwrap_or(now + settings.lock.timeout);
         self.details().waits_until.set(Some(until));
-        if now >= until || self.details().gave_up.get() {
-            if !self.details().gave_up.replace(true) {
-                exchange.log(Level::Info, "cache lock timeout");
-            }
-            self.stores.set(false);
+        if now >= until {
+            exchange.log(Level::Info, "cache lock timeout");
+            self.storing.set(Storing::Refused);
             return Next::Ask;
         }
         let left = until.saturating_duration_since(now).min(zone.fill_left(&key, now).unwrap_or_default());
@@ -443,7 +374,7 @@ impl Cached {
             Ok(object) => {
                 let object = Arc::new(object);
                 self.store.zone.note_read(&self.key(), &object, self.reading(), &self.asking());
-                return self.judge_key(exchange, object);
+                return self.judge(exchange, object);
             }
             Err(ReadError::Io(error)) => {
                 complain(&format!("cannot be read ({}), and is removed", net::system_message(&error)));
@@ -467,74 +398,80 @@ impl Cached {
         exchange.log(Level::Crit, &format!("cache file \"{}\" {what}", file.display()));
     }
 
-    /// Decides about an object that is there, if it is the one of the key and of no other one with the same digest.
-    fn judge_key(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
-        if *object.head.key == *self.text {
-            if !self.is_known.replace(true) {
-                keys::know(&self.text, self.main);
-            }
-            return self.judge(exchange, object);
-        }
-        self.complain_of_file(exchange, "has md5 collision");
-        Next::Ask
-    }
-
-    /// Decides about an object that is there.
+    /// Goes on with an object that has the key.
     fn judge(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
-        let freshness = &object.head.freshness;
-        if let Some(variant) = object.head.variant {
-            let wanted = self.variant(exchange, &object.head);
-            if wanted != variant {
-                if self.key() != self.main {
-                    return Next::Ask;
-                }
-                return self.look_for_variant(exchange, wanted, &object.head);
-            }
+        let fit = self.fit(exchange, &object.head);
+        if fit == Fit::OtherText {
+            self.complain_of_file(exchange, "has md5 collision");
+            return Next::Ask;
+        }
+        if !self.is_known.replace(true) {
+            keys::know(&self.text, self.main);
+        }
+        match fit {
+            Fit::OtherText | Fit::OtherVariant => return Next::Ask,
+            Fit::Variant(wanted) => return self.look_for_variant(exchange, wanted, &object.head),
+            Fit::Fits => {}
         }
         if object.head.is_bare && exchange.request.method != Method::Head {
             // It came without its content, which this request is for.
             return self.lock(exchange);
         }
-        let now = Time::now();
-        let is_fresh = is_fresh(&object.head, now.seconds);
-        let usage = self.usage(&object.head, now.seconds);
-        if usage == Use::Sent {
-            self.found.set(if is_fresh { Found::Hit } else { Found::Stale });
-            let written = self.store.zone.write_due(&self.key(), &object);
-            let _ = written.inspect_err(|error| self.complain(exchange, error));
-            return Next::Serve(object);
-        }
-        self.is_strict.set(usage == Use::Asked);
-        self.reason.set(if is_fresh && self.wish().refuses() { Reason::Request } else { Reason::Stale });
-        let is_promised = freshness.serves_updating(now.seconds);
-        // A fresh response that the client finds too old is no stale one.
-        let serves = usage == Use::Stale
-            && !is_fresh
-            && (self.settings.stale.used_after.has(Failures::UPDATING) || is_promised);
-        let updates = self.settings.stale.background_update || (is_promised && self.is_rfc9111());
-        let fill = match self.is_update {
-            true => None,
-            false => self.store.zone.try_fill(&self.key(), UPDATE_AGE, now.instant),
-        };
-        match fill {
-            Some(fill) if serves && updates => {
-                self.found.set(Found::Stale);
-                self.details().object.replace(Some(object));
-                return Next::Wait(self.update(exchange, fill));
+        let terms = self.terms();
+        match terms.judge(&object.head, Time::now().seconds) {
+            Verdict::Send(lookup) => {
+                self.lookup.set(lookup);
+                let written = self.store.zone.write_due(&self.key(), &object);
+                let _ = written.inspect_err(|error| self.complain(exchange, error));
+                Next::Serve(object)
             }
-            Some(fill) => drop(self.details().fill.replace(Some(fill))),
-            None if serves && !self.is_update => {
-                self.found.set(Found::Updating);
+            Verdict::Renew(renewal) => self.get_again(exchange, object, (terms, renewal)),
+        }
+    }
+
+    /// What the request and its location say about stored responses.
+    fn terms(&self) -> Terms {
+        let CacheSettings { stale, rules, ignoring, lock, .. } = &*self.settings;
+        Terms {
+            rules: *rules,
+            ignoring: *ignoring,
+            wish: self.wish(),
+            sends_updating: stale.used_after.has(Failures::UPDATING),
+            updates_aside: stale.background_update,
+            shares: lock.is_on,
+            is_update: self.is_update,
+        }
+    }
+
+    /// Gets an object again or asks whether it is still valid, and sends it before if that is allowed.
+    fn get_again(
+        &self,
+        exchange: &Exchange,
+        object: Arc<Object>,
+        (terms, renewal): (Terms, Renewal),
+    ) -> Next {
+        let (zone, key, now) = (&self.store.zone, self.key(), Time::now().instant);
+        let right = if self.is_update { None } else { zone.try_fill(&key, UPDATE_AGE, now) };
+        match (terms.renew(&renewal, right.is_some()), right) {
+            (RenewalStep::SendAndUpdate, Some(right)) => {
+                self.lookup.set(Lookup::Stale);
+                self.details().object.replace(Some(object));
+                return Next::Wait(self.update(exchange, right));
+            }
+            (RenewalStep::Send, _) => {
+                self.lookup.set(Lookup::Updating);
                 return Next::Serve(object);
             }
-            None if self.settings.lock.is_on && !self.is_update => {
-                if let Some(arriving) = self.store.zone.arriving(&self.key()) {
+            (RenewalStep::FollowOrAsk, _) => {
+                if let Some(arriving) = zone.arriving(&key) {
+                    self.lookup.set(Lookup::Miss(renewal.reason));
                     return self.follow(exchange, arriving);
                 }
             }
-            None => {}
+            (_, Some(right)) => drop(self.details().fill.replace(Some(right))),
+            (_, None) => {}
         }
-        self.found.set(Found::Expired);
+        self.lookup.set(renewal.expired());
         self.details().object.replace(Some(object));
         Next::Ask
     }
@@ -546,14 +483,6 @@ impl Cached {
     /// Whether the response comes from, or goes to, a cache that keeps the rules of RFC 9111.
     pub(crate) fn has_rfc9111(exchange: &Exchange) -> bool {
         Cached::of(exchange).is_some_and(|cached| cached.is_rfc9111())
-    }
-
-    /// What an object is to the request.
-    fn usage(&self, head: &Head, now: i64) -> Use {
-        if !self.is_rfc9111() {
-            return if is_fresh(head, now) { Use::Sent } else { Use::Stale };
-        }
-        rfc9111::judge(&self.wish(), head, self.settings.ignoring, now)
     }
 
     /// The work of fetching a response again, by a detached subrequest.
@@ -571,21 +500,17 @@ impl Cached {
 
     /// The stale response to send in place of a failure.
     pub(crate) fn stale(&self, failure: Failures) -> Option<Arc<Object>> {
-        if self.found.get() != Found::Expired || self.is_strict.get() {
-            return None;
-        }
-        let is_allowed = {
+        let Lookup::Expired { is_strict: false, .. } = self.lookup.get() else { return None };
+        let is_covered = {
             let object = self.details.get()?.object.borrow();
             let freshness = &object.as_ref()?.head.freshness;
-            // To nginx's rules a status of the upstream server is no failure to reach it, and has to be named. RFC 5861
-            // names four.
-            let is_reached = failure.is_status() && !(self.is_rfc9111() && failure.status().0 >= 500);
-            self.settings.stale.used_after.has(failure)
-                || (!is_reached && freshness.serves_errors(Time::now().seconds))
+            let is_named = self.settings.stale.used_after.has(failure);
+            let answered = failure.is_status().then(|| failure.status());
+            self.terms().covers(freshness, is_named, answered, Time::now().seconds)
         };
-        let object = if is_allowed { self.take_met() } else { None };
+        let object = if is_covered { self.take_met() } else { None };
         if object.is_some() {
-            self.found.set(Found::Stale);
+            self.lookup.set(Lookup::Stale);
             self.release();
         }
         object
@@ -593,12 +518,12 @@ impl Cached {
 
     /// The response that the upstream server says is still valid, if this was asked.
     pub(crate) fn still_valid(&self, status: Status) -> Option<Arc<Object>> {
-        let was_asked = self.found.get() == Found::Expired && self.settings.stale.revalidate;
-        if !was_asked || status != Status::NOT_MODIFIED {
+        let Lookup::Expired { reason, .. } = self.lookup.get() else { return None };
+        if !self.settings.stale.revalidate || status != Status::NOT_MODIFIED {
             return None;
         }
         let object = self.take_met()?;
-        self.found.set(Found::Revalidated);
+        self.lookup.set(Lookup::Revalidated(reason));
         Some(object)
     }
 
@@ -609,24 +534,27 @@ impl Cached {
 
     /// Counts what happened to the request; the head of this object is sent, or an answer of the upstream server.
     pub(crate) fn count(&self, head: Option<&Head>) {
-        self.valid_until.set(head.and_then(|head| NonZeroI64::new(head.freshness.valid_until)));
+        let until = head.and_then(|head| NonZeroI64::new(head.freshness.valid_until));
+        self.sent.set(until.map_or(Sent::None, Sent::Made));
         let age_s = head.map(|head| self.asked.saturating_sub(head.date).max(0).unsigned_abs());
-        self.store.zone.count(self.found.get() as usize, age_s);
+        if let Some(status) = self.lookup.get().status() {
+            self.store.zone.count(status, age_s);
+        }
     }
 
     /// Counts a request that this object is sent to, with a head that was made before.
     pub(crate) fn count_sent(&self, object: &Arc<Object>) {
         self.count(Some(&object.head));
-        self.sent.replace(Some(Arc::clone(object)));
+        self.sent.set(Sent::Prepared(Arc::clone(object)));
     }
 
     /// Looks at the fields of the object that is sent with a head that was made before.
     pub(crate) fn with_sent<T>(exchange: &Exchange, look: impl FnOnce(&Fields) -> T) -> Option<T> {
         let cached = Cached::of(exchange)?;
-        let sent = cached.sent.take()?;
-        let result = look(&sent.head.fields);
-        cached.sent.set(Some(sent));
-        Some(result)
+        let sent = cached.sent.take();
+        let result = if let Sent::Prepared(object) = &sent { Some(look(&object.head.fields)) } else { None };
+        cached.sent.set(sent);
+        result
     }
 
     /// Keeps a failure of the upstream server, if the configuration gives it a time, and the request does not bypass the cache.
@@ -635,7 +563,7 @@ impl Cached {
             Some(freshness) => Some(freshness.valid_until.saturating_sub(Time::now().seconds)),
             None => self.settings.valid.of(status),
         };
-        if let Some(left) = left.filter(|_| self.stores.get() && self.found.get() != Found::Bypass) {
+        if let Some(left) = left.filter(|_| self.is_kept() && self.lookup.get() != Lookup::Bypass) {
             let until = uptime_s().saturating_add(left);
             self.store.zone.note_failure(&self.key(), (status, until), self.expires(uptime_s()));
         }
@@ -644,7 +572,7 @@ impl Cached {
 
     /// Whether the response may be kept.
     pub(crate) fn is_kept(&self) -> bool {
-        self.stores.get()
+        self.storing.get() != Storing::Refused
     }
 
     /// Whether the upstream server may find a response valid again.
@@ -663,7 +591,9 @@ impl Cached {
     }
 
     fn take_fill(&self) -> Option<FillRight> {
-        self.stores.set(false);
+        if self.storing.get() == Storing::Allowed {
+            self.storing.set(Storing::Refused);
+        }
         self.details.get().and_then(|details| details.fill.take())
     }
 }
@@ -736,11 +666,6 @@ fn is_recent(changed: i64) -> bool {
     Time::now().seconds.abs_diff(changed) <= WRITING_S
 }
 
-/// Whether a response is fresh. One that was kept in the future is not: the clock was set back since.
-fn is_fresh(head: &Head, now: i64) -> bool {
-    head.freshness.is_fresh(now) && !rfc9111::is_ahead(head, now)
-}
-
 /// What a request says about kept responses. An update is no wish of the client whose request it repeats.
 fn wish(settings: &CacheSettings, exchange: &Exchange, is_update: bool) -> Wish {
     if settings.rules == Rules::Nginx {
@@ -773,19 +698,6 @@ pub(crate) fn any_set(templates: &[Template], exchange: &Exchange) -> bool {
 
 /// Whether the request is for a range that starts too far into the content to get all of it.
 fn is_beyond(settings: &CacheSettings, exchange: &Exchange) -> bool {
-    let (Some(most), Some(range)) = (settings.max_range_offset, exchange.request.head.fields.get("range"))
-    else {
-        return false;
-    };
-    let Some((unit, rest)) = range.split_at_checked("bytes=".len()) else { return most == 0 };
-    if most == 0 {
-        return true;
-    }
-    if !unit.eq_ignore_ascii_case(b"bytes=") || rest.is_empty() {
-        return false;
-    }
-    let rest = rest.trim_ascii_start();
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let start = std::str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse::<u64>().ok());
-    rest.starts_with(b"-") || start.map_or(digits > 0, |start| start >= most)
+    let range = exchange.request.head.fields.get("range");
+    settings.max_range_offset.zip(range).is_some_and(|(most, range)| starts_beyond(range, most))
 }

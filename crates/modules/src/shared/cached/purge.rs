@@ -1,8 +1,8 @@
 //! Requests that remove a kept response: by `proxy_cache_purge`, and by an unsafe method.
 
 use super::survey::{Action, Survey, is_explained};
-use super::{Cached, Found, find};
-use cache::{Key, Object, Rules, Selection, Zone, rfc9111};
+use super::{Cached, find};
+use cache::{Key, Lookup, Object, Rules, Selection, Zone, rfc9111};
 use conf::Diagnostic;
 use contract::{Body, Event, Exchange, Handler, Outcome, Reach, ScopeBuilder, Step, Template, View};
 use http::{Fields, Status};
@@ -46,7 +46,7 @@ impl Handler for Removal {
 impl Cached {
     /// Removes what is kept for the request, and answers with this status. Nothing is looked for.
     pub(crate) fn remove(&self, exchange: &mut Exchange, status: Status) -> Step {
-        self.found.set(Found::Unasked);
+        self.lookup.set(Lookup::Over);
         remove(exchange, &self.store.zone, &self.text, status)
     }
 

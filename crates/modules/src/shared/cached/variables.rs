@@ -1,6 +1,7 @@
 //! What variables and passed fields say of a response that is kept.
 
-use super::{Cached, Found};
+use super::{Cached, Sent};
+use cache::{CacheStatus, Lookup, Storing};
 use contract::{Exchange, Getter, Made, Template};
 use http::{Method, Status};
 use journal::clock::Time;
@@ -32,8 +33,8 @@ fn text_of(exchange: &Exchange, write: Getter) -> Vec<u8> {
 
 /// `$upstream_cache_status`
 pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let text = Cached::of(exchange).and_then(|cached| cached.found.get().text());
-    text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
+    let status = Cached::of(exchange).and_then(|cached| cached.lookup.get().status());
+    status.map(CacheStatus::text).inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
 }
 
 /// `$upstream_cache_last_modified`
@@ -50,7 +51,7 @@ pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let Some(cached) = Cached::of(exchange) else { return false };
     let object = cached.met();
-    let is_asked = cached.settings.stale.revalidate && cached.found.get() == Found::Expired;
+    let is_asked = cached.settings.stale.revalidate && matches!(cached.lookup.get(), Lookup::Expired { .. });
     let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
     let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
     let value = head.and_then(|head| head.fields.get(name));
@@ -71,37 +72,46 @@ pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
 impl Cached {
     /// Writes the parameters of `Cache-Status` (RFC 9211). Tells whether there are any.
     pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
-        let forwarded = match self.found.get() {
-            Found::Unasked => return false,
-            Found::Miss | Found::Bypass | Found::Expired | Found::Revalidated => {
-                Some(self.reason.get().word())
-            }
-            Found::Hit if self.is_collapsed.get() => Some(self.reason.get().word()),
-            Found::Stale | Found::Updating | Found::Hit => None,
-        };
+        let lookup = self.lookup.get();
+        if lookup == Lookup::Over {
+            return false;
+        }
         let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
-        match forwarded {
+        match lookup.reason() {
             None => {
                 add("; hit");
-                if let Some(until) = self.valid_until.get() {
+                if let Some(until) = self.valid_until() {
                     // By the rules of RFC 9111 a response is fresh while its lifetime is greater than its age.
-                    let left = until.get().saturating_sub(Time::now().seconds);
+                    let left = until.saturating_sub(Time::now().seconds);
                     add(&format!("; ttl={}", left.saturating_add(i64::from(self.is_rfc9111()))));
                 }
             }
             Some(reason) => {
-                add(&format!("; fwd={reason}"));
+                add("; fwd=");
+                add(reason.word());
                 if let Some(status) = self.answered.get() {
                     add(&format!("; fwd-status={}", status.0));
                 }
             }
         }
-        if self.is_stored.get() {
+        if self.storing.get() == Storing::Stored {
             add("; stored");
         }
-        if self.is_collapsed.get() {
+        if matches!(lookup, Lookup::Collapsed(_)) {
             add("; collapsed");
         }
         true
+    }
+
+    /// Until when the response is valid that is sent, in seconds since 1970.
+    fn valid_until(&self) -> Option<i64> {
+        let sent = self.sent.take();
+        let until = match &sent {
+            Sent::None => None,
+            Sent::Made(until) => Some(until.get()),
+            Sent::Prepared(object) => Some(object.head.freshness.valid_until).filter(|until| *until != 0),
+        };
+        self.sent.set(sent);
+        until
     }
 }
