@@ -192,6 +192,7 @@ mod shared {
     pub(crate) mod media_types;
     pub(crate) mod names;
     pub(crate) mod networks;
+    pub(crate) mod per_directory;
     pub(crate) mod placing;
     pub(crate) mod scratch;
     pub(crate) mod secured;
@@ -277,7 +278,6 @@ pub static ALL: &[&Module] = &[
     &apache::mod_mime::MODULE,
     &apache::mod_filter::MODULE,
     &apache::apache_core::MODULE,
-    &apache::mod_autoindex::MODULE,
     &apache::mod_expires::MODULE,
     &apache::mod_headers::MODULE,
     &files::try_files::MODULE,
@@ -290,6 +290,7 @@ pub static ALL: &[&Module] = &[
     &files::random_index::MODULE,
     &files::index::MODULE,
     &files::autoindex::MODULE,
+    &apache::mod_autoindex::MODULE,
     &files::gzip_static::MODULE,
     &files::precompressed::MODULE,
     &files::static_files::MODULE,

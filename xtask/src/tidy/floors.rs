@@ -58,10 +58,7 @@ const HOUSES: &[House] = &[
                 name: "features that need no other",
                 modules: &["files::root", "limits", "logging::error_log", "transform", "values"],
             },
-            Floor {
-                name: "opening files",
-                modules: &["apache::apache_core::content", "files::open_file_cache", "files::symlinks"],
-            },
+            Floor { name: "opening files", modules: &["files::open_file_cache", "files::symlinks"] },
             Floor {
                 name: "upstream servers",
                 modules: &["gateway::resolver", "gateway::upstream", "gateway::upstream_deny"],
@@ -71,6 +68,7 @@ const HOUSES: &[House] = &[
                 modules: &[
                     "authorization",
                     "connection",
+                    "files",
                     "gateway",
                     "logging",
                     "rewriting",
@@ -78,9 +76,10 @@ const HOUSES: &[House] = &[
                     "stream",
                 ],
             },
+            // `.htaccess` files change how the features below serve, by settings in `shared::per_directory`.
             Floor { name: "apache", modules: &["apache"] },
-            // Files are served by the rules of `.htaccess` files, which also name filters that compress.
-            Floor { name: "files", modules: &["files", "transform::coding"] },
+            // `.htaccess` files also name filters that compress.
+            Floor { name: "compression", modules: &["transform::coding"] },
         ],
     },
     House {

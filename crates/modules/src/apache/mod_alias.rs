@@ -39,6 +39,7 @@ use crate::shared::apache::lookup;
 use crate::shared::apache::place::Place;
 use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
 use crate::shared::apache::{in_file, last, pattern, wrong};
+use crate::shared::per_directory::RelativeRedirects;
 use conf::value::{self, Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{
@@ -177,9 +178,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     Ok(())
 }
-
-/// Redirects to paths are sent as paths. As in Apache that to the slash of a directory is not.
-pub(crate) struct RelativeRedirects;
 
 struct Redirects {
     redirects: Arc<[Redirect]>,

@@ -33,7 +33,8 @@ use crate::apache::mod_alias::status_of;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
-use crate::shared::apache::{in_file, last, methods, variables, without_effect, wrong};
+use crate::shared::apache::{in_file, methods, variables, without_effect, wrong};
+use crate::shared::per_directory::{fallback, fallback_for, has_slash, slot};
 use conf::{Arity, Diagnostic, value};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Spent, Step, Template,
@@ -66,12 +67,14 @@ pub(crate) static DIRECTORY_INDEX: Directive<Vec<Template>> =
 pub(crate) static DIRECTORY_INDEX_REDIRECT: Directive<Option<Status>> =
     in_file(Directive::new("DirectoryIndexRedirect", parse_index_redirect))
         .args(Arity::Exactly(1))
+        .slot(slot::INDEX_REDIRECT)
         .help("Whether a directory is redirected to its index, and with which status.");
 
 /// `DirectorySlash On | Off`
 pub(crate) static DIRECTORY_SLASH: Directive<bool> =
     in_file(Directive::new("DirectorySlash", |args, _| args.value(0, value::flag)))
         .args(Arity::AtLeast(1))
+        .slot(slot::SLASH)
         .default("on")
         .help("Whether a directory without a final slash is redirected to the path with it.");
 
@@ -79,6 +82,7 @@ pub(crate) static DIRECTORY_SLASH: Directive<bool> =
 pub(crate) static FALLBACK_RESOURCE: Directive<Option<Box<[u8]>>> =
     in_file(Directive::new("FallbackResource", parse_fallback))
         .args(Arity::Exactly(1))
+        .slot(slot::FALLBACK)
         .help("The path that answers where there is no file.");
 
 /// `DirectoryCheckHandler On | Off`
@@ -120,28 +124,6 @@ fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>,
         return Err(wrong(args, "no path:", word));
     }
     Ok(Some(word.text.clone()))
-}
-
-/// Whether a directory without its slash is redirected to the path with it.
-pub(crate) fn has_slash(view: &View<'_>) -> bool {
-    last(view, &DIRECTORY_SLASH).unwrap_or(true)
-}
-
-/// The status with which a directory is redirected to its index, if it is.
-pub(crate) fn index_redirect(view: &View<'_>) -> Option<Status> {
-    last(view, &DIRECTORY_INDEX_REDIRECT).flatten()
-}
-
-/// The path that `FallbackResource` names for a request; a relative one begins in the directory of the request's path.
-pub(crate) fn fallback_for(named: &[u8], path: &[u8]) -> Vec<u8> {
-    let directory = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-    let start = if named.starts_with(b"/") { 0 } else { directory };
-    [&path[..start], named].concat()
-}
-
-/// The path that answers where there is no file.
-pub(crate) fn fallback(view: &View<'_>) -> Option<Box<[u8]>> {
-    last(view, &FALLBACK_RESOURCE).flatten()
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {

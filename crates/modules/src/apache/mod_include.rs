@@ -50,11 +50,11 @@
 //! short
 //! ```
 
-use crate::apache::apache_core::content;
 use crate::apache::mod_filter::{Output, OutputFilter, filtered};
 use crate::apache::mod_mime::Parsed;
 use crate::shared::apache::{in_file, last, wrong};
 use crate::shared::files;
+use crate::shared::per_directory::options;
 use crate::transform::ssi;
 use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
@@ -136,7 +136,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let parsed = Parsed::of(view);
     let x_bit = last(view, &X_BIT_HACK).unwrap_or(XBit::Off);
     let is_asked = !filters.is_empty() || parsed.is_some() || x_bit != XBit::Off;
-    if is_asked && content::includes(view) {
+    if is_asked && options::includes(view) {
         let text = |directive| last(view, directive).map(|text: Box<[u8]>| text.into_vec());
         builder.filter(Includes {
             filters,

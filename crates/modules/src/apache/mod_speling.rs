@@ -30,13 +30,13 @@
 //! Location: *
 //! ```
 
-use crate::apache::htaccess::Hidden;
 use crate::apache::mod_negotiation::{Missing, choices, missing};
 use crate::files::symlinks::{Links, Way};
 use crate::shared::apache::lookup;
 use crate::shared::apache::urls::{escape_uri, own_url};
 use crate::shared::apache::{in_file, last};
 use crate::shared::directories::Directory;
+use crate::shared::per_directory::hidden::Hidden;
 use conf::value::flag;
 use conf::{Arity, Diagnostic};
 use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View, Work};

@@ -54,13 +54,13 @@
 //! gzip
 //! ```
 
-use crate::apache::htaccess::HTACCESS;
 use crate::files::gzip_static::GZIP_STATIC;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::files::static_files;
 use crate::shared::apache::judging;
 use crate::shared::compression::{Accept, Coding, FULL, Mode, Rules, Weight, varies};
 use crate::shared::files;
+use crate::shared::per_directory::are_files_judged;
 use crate::transform::brotli::BROTLI_STATIC;
 use crate::transform::zstd::ZSTD_STATIC;
 use conf::Diagnostic;
@@ -87,7 +87,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         form(Coding::Gzip, &GZIP_STATIC),
     ];
     if forms.iter().any(Option::is_some) {
-        let is_judged = view.get(&HTACCESS).copied().unwrap_or(false);
+        let is_judged = are_files_judged(view);
         let files = Files::of(view);
         builder.handle(Phase::Content, Precompressed { forms, vary: varies(view), files, is_judged });
     }

@@ -59,13 +59,12 @@
 //! HTTP/1.1 405 Not Allowed
 //! ```
 
-use crate::apache::htaccess::HTACCESS;
-use crate::apache::mod_alias::RelativeRedirects;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::logging::error_log::logs_missing;
 use crate::shared::apache::methods;
 use crate::shared::apache::urls::own_url;
 use crate::shared::files;
+use crate::shared::per_directory::{RelativeRedirects, are_files_judged};
 use conf::Diagnostic;
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status, escape};
@@ -79,7 +78,7 @@ pub static MODULE: Module =
     Module { name: "static_files", directives: &[], variables: &[], compile: Some(compile) };
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let is_overlaid = view.get(&HTACCESS).copied().unwrap_or(false);
+    let is_overlaid = are_files_judged(view);
     builder.handle(Phase::Content, StaticFiles { files: Files::of(view), is_overlaid });
     Ok(())
 }

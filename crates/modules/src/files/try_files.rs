@@ -61,9 +61,9 @@
 //! app
 //! ```
 
-use crate::apache::htaccess::Hidden;
 use crate::files::open_file_cache::{Files, Kind};
 use crate::shared::files;
+use crate::shared::per_directory::hidden::Hidden;
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::{

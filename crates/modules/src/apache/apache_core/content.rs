@@ -1,7 +1,9 @@
 //! What is sent for a file or a directory: `Options`, `ForceType`.
 
 use crate::shared::apache::methods::Unforced;
-use crate::shared::apache::{in_all_files, in_file, last, values, without_effect, wrong};
+use crate::shared::apache::{in_all_files, in_file, last, without_effect, wrong};
+use crate::shared::per_directory::options::Options;
+use crate::shared::per_directory::slot;
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, View};
@@ -9,6 +11,7 @@ use contract::{Args, Directive, Loading, ScopeBuilder, View};
 /// `Options [+|-]OPTION …`
 pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
     .args(Arity::AtLeast(1))
+    .slot(slot::OPTIONS)
     .help("Whether directories are listed (Indexes), links are followed, forms of documents are found (MultiViews), commands in pages are done (Includes).");
 
 /// `ForceType TYPE | None`
@@ -27,20 +30,6 @@ pub(crate) static SERVER_SIGNATURE: Directive<()> = without_effect(
     Arity::Exactly(1),
     "Has no effect: `server_tokens` sets what pages show of the server.",
 );
-
-/// What one line says about options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// What is not named is off.
-    absolute: bool,
-    indexes: Option<bool>,
-    follow: Option<bool>,
-    /// Links that lead to what their own owner has.
-    follow_own: Option<bool>,
-    multi_views: Option<bool>,
-    /// Commands in pages.
-    includes: Option<bool>,
-}
 
 fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
@@ -70,42 +59,6 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
         }
     }
     Ok(options)
-}
-
-/// What one option comes to in all files, if a file says so.
-fn option(view: &View<'_>, part: impl Fn(&Options) -> Option<bool>) -> Option<bool> {
-    let step = |on: Option<bool>, options: Options| match part(&options) {
-        None if options.absolute => Some(false),
-        said => said.or(on),
-    };
-    values(view, &OPTIONS).into_iter().fold(None, step)
-}
-
-/// Whether rewriting is allowed.
-pub(crate) fn follows(view: &View<'_>) -> bool {
-    option(view, |options| options.follow).unwrap_or(true)
-        || option(view, |options| options.follow_own).unwrap_or(false)
-}
-
-/// Whether links that lead to what their own owner has are followed, if files say that others are not.
-pub(crate) fn refuses_links(view: &View<'_>) -> Option<bool> {
-    let follows = option(view, |options| options.follow).unwrap_or(true);
-    (!follows).then(|| option(view, |options| options.follow_own).unwrap_or(false))
-}
-
-/// Whether a path that names no file gets one of several forms of a document.
-pub(crate) fn negotiates(view: &View<'_>) -> bool {
-    option(view, |options| options.multi_views).unwrap_or(false)
-}
-
-/// Whether commands in pages are done, if a filter says so, too.
-pub(crate) fn includes(view: &View<'_>) -> bool {
-    option(view, |options| options.includes).unwrap_or(false)
-}
-
-/// Whether directories are listed, where a file says so.
-pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
-    option(view, |options| options.indexes)
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {

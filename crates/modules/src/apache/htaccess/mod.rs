@@ -128,14 +128,13 @@ use crate::apache::apache_core::{documents, sections};
 use crate::files::symlinks::Links;
 use crate::shared::apache::variables::OnlyVerifiedUsers;
 use crate::shared::files;
+use crate::shared::per_directory::hidden::{DEFAULT_NAME, Hidden, names};
+use crate::shared::per_directory::{are_files_judged, slot};
 use conf::apache::Allowed;
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, ScopeBuilder, Step, View,
 };
-use http::Status;
-use http::words::has_pair;
-use journal::Level;
 use std::sync::Arc;
 
 /// Apache's `.htaccess` files.
@@ -155,17 +154,19 @@ pub static MODULE: Module = Module {
 const PLACES: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 
 /// `htaccess on | off`
-pub static HTACCESS: Directive<bool> =
-    Directive::flag("htaccess").within(PLACES).default("off").help("Whether Fulmar reads `.htaccess` files.");
+static HTACCESS: Directive<bool> = Directive::flag("htaccess")
+    .within(PLACES)
+    .slot(slot::JUDGED)
+    .default("off")
+    .help("Whether Fulmar reads `.htaccess` files.");
 
 /// `htaccess_file NAME …`
 static HTACCESS_FILE: Directive<Arc<[Box<[u8]>]>> = Directive::new("htaccess_file", parse_names)
     .within(PLACES)
     .args(Arity::AtLeast(1))
+    .slot(slot::NAMES)
     .default(DEFAULT_NAME)
     .help("The names of `.htaccess` files. In each directory the first file that exists counts.");
-
-const DEFAULT_NAME: &str = ".htaccess";
 
 /// `htaccess_share NUMBER`
 static HTACCESS_SHARE: Directive<u64> = Directive::new("htaccess_share", |args, _| {
@@ -208,7 +209,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
         builder.handle(Phase::Preaccess, hidden);
     }
-    if !is_on(view) {
+    if !are_files_judged(view) {
         return Ok(());
     }
     documents::remember(view, builder);
@@ -225,70 +226,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-fn is_on(view: &View<'_>) -> bool {
-    view.get(&HTACCESS).copied().unwrap_or(false)
-}
-
-fn names(view: &View<'_>) -> Arc<[Box<[u8]>]> {
-    let usual = || Arc::from([Box::from(DEFAULT_NAME.as_bytes())]);
-    view.get(&HTACCESS_FILE).cloned().unwrap_or_else(usual)
-}
-
-/// Keeps the files with settings, and those with passwords, to ourselves.
-#[derive(Clone)]
-pub(crate) struct Hidden {
-    names: Arc<[Box<[u8]>]>,
-    /// Whether all of them start with a dot, as usual.
-    are_dotted: bool,
-}
-
-impl Hidden {
-    pub(crate) fn of(view: &View<'_>) -> Hidden {
-        Hidden::new(names(view))
-    }
-
-    fn new(names: Arc<[Box<[u8]>]>) -> Hidden {
-        let are_dotted = names.iter().all(|name| name.starts_with(b"."));
-        Hidden { names, are_dotted }
-    }
-
-    /// What is hidden where the view is. Files that `htaccess_file` names stay hidden also if they have no effect.
-    pub(crate) fn in_scope(view: &View<'_>) -> Option<Hidden> {
-        (is_on(view) || view.get(&HTACCESS_FILE).is_some()).then(|| Hidden::of(view))
-    }
-
-    /// Looks at all names in the path of the request. Few paths come here.
-    #[inline(never)]
-    fn look(&self, exchange: &Exchange) -> Step {
-        self.deny(exchange, &exchange.request.path).unwrap_or(Step::Next)
-    }
-
-    /// Denies a path that has such a name.
-    pub(crate) fn deny(&self, exchange: &Exchange, path: &[u8]) -> Option<Step> {
-        if !path.split(|&byte| byte == b'/').any(|segment| self.has(segment)) {
-            return None;
-        }
-        exchange.log(
-            Level::Error,
-            "access forbidden: a name of files with settings, or one that starts with \".ht\"",
-        );
-        Some(Step::Finish(Status::FORBIDDEN))
-    }
-
-    /// Whether a request for a file with this name is denied.
-    pub(crate) fn has(&self, name: &[u8]) -> bool {
-        name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b".ht"))
-            || self.names.iter().any(|hidden| name.eq_ignore_ascii_case(hidden))
-    }
-}
-
-impl Handler for Hidden {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        let path = &exchange.request.path;
-        if self.are_dotted && !has_dotted_segment(path) { Step::Next } else { self.look(exchange) }
-    }
-}
-
 /// Denies files whose name comes from a variable in `alias`: the path of the request does not have it.
 struct HiddenBehindAlias(Hidden);
 
@@ -298,11 +235,6 @@ impl Handler for HiddenBehindAlias {
         let Ok(path) = exchange.path() else { return Step::Next };
         self.0.deny(exchange, path.get(base..).unwrap_or_default()).unwrap_or(Step::Next)
     }
-}
-
-/// Whether a segment of a path starts with a dot.
-fn has_dotted_segment(path: &[u8]) -> bool {
-    path.starts_with(b".") || has_pair(path, b'/', b'.')
 }
 
 #[cfg(test)]

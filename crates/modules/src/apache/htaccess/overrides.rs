@@ -1,7 +1,8 @@
 //! What `.htaccess` files may contain: `htaccess_override` and `htaccess_override_list`.
 
-use super::{PLACES, is_on};
+use super::PLACES;
 use crate::files::root::ROOT;
+use crate::shared::per_directory::are_files_judged;
 use conf::apache::{Allowed, Classes, OptionWords, classes_of, directive_names};
 use conf::value::choice;
 use conf::{Arity, Diagnostic, Word};
@@ -141,7 +142,7 @@ pub(super) fn rules(view: &View<'_>, location: Option<&LocationName>) -> Vec<(Bo
         return vec![(Box::default(), Allowed::EVERYTHING)];
     }
     let root_depth = view.level_of(&ROOT).map_or(0, |level| level.depth());
-    let is_around = |level: &View<'_>| level.depth() >= root_depth && is_on(level);
+    let is_around = |level: &View<'_>| level.depth() >= root_depth && are_files_judged(level);
     let levels: Vec<_> = view.levels().take_while(is_around).collect();
     let nearest = levels.iter().find_map(|level| Some((level, place(level)?)));
     let top = match (nearest, levels.last()) {
@@ -162,7 +163,7 @@ fn gather(level: &View<'_>, root_depth: usize, prefix: Option<&[u8]>, rules: &mu
     if level.level_of(&ROOT).map_or(0, |level| level.depth()) != root_depth {
         return;
     }
-    if let Some(Place::Prefix(start)) = place(level).filter(|_| is_on(level))
+    if let Some(Place::Prefix(start)) = place(level).filter(|_| are_files_judged(level))
         && prefix.is_none_or(|prefix| prefix.starts_with(&start) || start.starts_with(prefix))
     {
         rules.push((start, allowed(level)));

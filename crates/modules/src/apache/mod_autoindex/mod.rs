@@ -54,24 +54,24 @@
 //! </body></html>
 //! ```
 
+mod judged;
+mod listing;
 mod options;
 mod order;
 mod page;
 mod row;
 mod settings;
 
-use crate::apache::apache_core::content;
+use crate::files::autoindex::Listing;
 use crate::shared::apache::{directory, in_all_files, wrong};
+use crate::shared::per_directory;
 use conf::{Arity, Diagnostic, value};
-use contract::{Args, Directive, Loading, Module, View};
+use contract::{Args, Directive, Loading, Module, Phase, ScopeBuilder, View};
+use listing::JudgedListing;
 use options::Options;
 use order::{Key, Order};
-use settings::{Item, Pattern, Place};
-
-pub(crate) use order::Wanted;
-pub(crate) use page::{Kind, Listed, Listing, Part, page};
-pub(crate) use row::Row;
-pub(crate) use settings::{Dress, Meter, Settings};
+use settings::{Item, Pattern, Place, Settings};
+use std::sync::Arc;
 
 /// Listings.
 pub static MODULE: Module = Module {
@@ -95,7 +95,7 @@ pub static MODULE: Module = Module {
         &DEFAULT_ICON,
     ],
     variables: &[],
-    compile: None,
+    compile: Some(compile),
 };
 
 /// `IndexOptions [+|-]OPTION …`
@@ -256,7 +256,13 @@ fn parse_alt(args: &Args<'_>, loading: &mut Loading, place: Place) -> Result<Lin
     Ok(Line::Icons(Vec::new(), items))
 }
 
-/// Whether directories are listed, where a file says so.
-pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
-    content::lists_directories(view)
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if !per_directory::are_files_judged(view) || per_directory::has_handler(view) {
+        return Ok(());
+    }
+    if let Some(listing) = Listing::of(view) {
+        let settings = Arc::new(Settings::of(view));
+        builder.handle(Phase::Content, JudgedListing { listing, settings });
+    }
+    Ok(())
 }

@@ -31,10 +31,10 @@
 mod filters;
 mod handlers;
 
-use crate::apache::htaccess::HTACCESS;
 use crate::apache::mod_filter;
 use crate::shared::apache::methods::Unforced;
 use crate::shared::apache::{in_all_files, in_file, last, wrong};
+use crate::shared::per_directory::{are_files_judged, slot};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Exchange, Loading, Module, Phase, Replaced, Scope, ScopeBuilder, View};
@@ -123,6 +123,7 @@ pub(crate) static REMOVE_HANDLER: Directive<Line> =
 pub(crate) static SET_HANDLER: Directive<Box<[u8]>> =
     in_file(Directive::new("SetHandler", |args, _| Ok(args.word(0)?.text.clone())))
         .args(Arity::Exactly(1))
+        .slot(slot::HANDLER)
         .help("The handler of files: PHP, or `none`.");
 
 /// `MultiviewsMatch Any | NegotiatedOnly | Filters | Handlers …`
@@ -223,7 +224,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             builder.filter(Described);
         }
     }
-    if view.get(&HTACCESS).copied().unwrap_or(false) {
+    if are_files_judged(view) {
         builder.filter(Typed);
     }
     let set = last(view, &SET_HANDLER);
@@ -241,11 +242,6 @@ pub(crate) fn name_languages(view: &View<'_>, builder: &mut ScopeBuilder) {
     if last(view, &DEFAULT_LANGUAGE).is_some() || lines(view).iter().any(is_language) {
         builder.filter(Languages);
     }
-}
-
-/// Whether `SetHandler` names a handler for all files and directories of a level.
-pub(crate) fn sets_handler(view: &View<'_>) -> bool {
-    last(view, &SET_HANDLER).is_some_and(|handler| !handler.eq_ignore_ascii_case(b"none"))
 }
 
 /// The lines of all levels, the outermost first. As in Apache what a level takes away goes after what it adds,

@@ -51,13 +51,13 @@
 pub(crate) mod accept;
 mod choice;
 
-use crate::apache::{apache_core::content, mod_mime};
+use crate::apache::mod_mime;
 use crate::files::symlinks::{Links, Way};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::lookup;
 use crate::shared::apache::{environment, in_file, judging, refusing, values, variables, wrong};
 use crate::shared::directories::Directory;
-use crate::shared::files;
+use crate::shared::per_directory::options;
 use choice::{Client, Encoded, Languages, Shown, Variant, shown};
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -102,9 +102,6 @@ pub(crate) struct Force {
 /// Forms of one document that are looked at.
 const VARIANTS_MAX: usize = 256;
 
-/// Names of a directory that are looked at for an index.
-const NAMES_MAX: usize = 10_000;
-
 fn parse_force(args: &Args<'_>, _: &mut Loading) -> Result<Force, Diagnostic> {
     let mut force = Force::default();
     for word in args.words() {
@@ -119,7 +116,7 @@ fn parse_force(args: &Args<'_>, _: &mut Loading) -> Result<Force, Diagnostic> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if !content::negotiates(view) {
+    if !options::negotiates(view) {
         return Ok(());
     }
     let force = values(view, &FORCE_LANGUAGE_PRIORITY);
@@ -335,18 +332,6 @@ fn look(missing: &Missing, way: Way) -> Found {
     }
     found.files.sort();
     found
-}
-
-/// Whether a directory has a form of an index that is not there itself.
-pub(crate) fn has_form(directory: &[u8], name: &[u8]) -> bool {
-    let Ok(entries) = std::fs::read_dir(files::as_path(directory)) else { return false };
-    let is_form = |entry: std::io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|entry| {
-            let rest = entry.file_name().as_bytes().strip_prefix(name).map(<[u8]>::to_vec);
-            rest.is_some_and(|rest| rest.starts_with(b"."))
-        })
-    };
-    entries.take(NAMES_MAX).any(is_form)
 }
 
 /// Which encodings the environment leaves out.

@@ -52,8 +52,9 @@ mod run;
 mod text;
 mod variable;
 
-use crate::apache::{apache_core, mod_alias, mod_dir, mod_env};
+use crate::apache::{mod_alias, mod_env};
 use crate::shared::apache::{directory, in_file, wrong};
+use crate::shared::per_directory;
 use condition::Condition;
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Phase, ScopeBuilder, View};
@@ -201,10 +202,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if !program.is_empty() {
         let rewriter = Rewriter {
             program,
-            allowed: apache_core::content::follows(view),
+            allowed: per_directory::options::follows(view),
             settings: mod_env::settings(view),
             redirects: mod_alias::redirects(view),
-            slash: mod_dir::has_slash(view),
+            slash: per_directory::has_slash(view),
             options,
         };
         builder.handle(Phase::Precontent, rewriter);

@@ -40,29 +40,21 @@
 //! ```
 
 mod format;
-mod judged;
 mod page;
-mod read;
+pub(crate) mod read;
 
-use crate::apache::htaccess::HTACCESS;
-use crate::apache::mod_autoindex::{self, Settings};
-use crate::apache::mod_mime;
-use crate::files::symlinks::Links;
-use crate::shared::apache::bounded;
+use crate::files::symlinks::{Links, Way};
 use crate::shared::directories::{self, Failure};
+use crate::shared::per_directory;
 use crate::transform::charset::CHARSET;
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
 use contract::{
-    Body, Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, Template, View,
-    Work,
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, Template, View, Work,
 };
 use http::{Method, Status};
 use journal::Level;
-use judged::Judged;
-use read::{Entry, Listed, Wanted};
-use std::rc::Rc;
-use std::sync::Arc;
+use read::{Entry, Wanted};
 
 /// Directory listings.
 pub static MODULE: Module = Module {
@@ -120,21 +112,11 @@ const FORMATS: [(&str, Format); 5] = [
 ];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if mod_mime::sets_handler(view) {
+    if per_directory::has_handler(view) {
         builder.handle(Phase::Content, Unlisted);
-        return Ok(());
-    }
-    let listed = mod_autoindex::lists_directories(view).or(view.get(&AUTOINDEX).copied());
-    if listed.unwrap_or(false) {
-        let is_judged = view.get(&HTACCESS).copied().unwrap_or(false);
-        let listing = Listing {
-            format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
-            exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
-            localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
-            links: Links::of(view),
-            charset: view.get(&CHARSET).cloned().flatten(),
-            settings: is_judged.then(|| Arc::new(Settings::of(view))),
-        };
+    } else if !per_directory::are_files_judged(view)
+        && let Some(listing) = Listing::of(view)
+    {
         builder.handle(Phase::Content, listing);
     }
     Ok(())
@@ -153,46 +135,27 @@ impl Handler for Unlisted {
     }
 }
 
-struct Listing {
+/// The listings of a location.
+pub(crate) struct Listing {
     format: Format,
     exact_size: bool,
     localtime: bool,
     links: Links,
     /// What the page says that its names are written in.
     charset: Option<Template>,
-    /// What `.htaccess` files say about it, where they count.
-    settings: Option<Arc<Settings>>,
 }
 
 impl Handler for Listing {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
-        if !is_ours || !exchange.request.path.ends_with(b"/") {
-            return Step::Next;
-        }
-        let path = match directories::path(exchange) {
+        let path = match self.directory(exchange) {
             Ok(path) => path,
-            Err(status) => return Step::Finish(status),
+            Err(step) => return step,
         };
-        let is_page = self.settings.as_ref().is_some_and(|settings| settings.is_page);
-        if self.format == Format::Jsonp
-            && !is_page
-            && let Err(fault) = check_callback(callback(exchange))
-        {
-            let name = String::from_utf8_lossy(callback(exchange)).into_owned();
-            exchange.log(Level::Info, &format!("client sent {fault} callback name: \"{name}\""));
-            return Step::Finish(Status::BAD_REQUEST);
+        if let Err(step) = self.check_callback(exchange) {
+            return step;
         }
-        let wanted = match is_page {
-            _ if exchange.is_head() => Wanted::Nothing,
-            true => Wanted::All,
-            false => Wanted::Visible,
-        };
-        let way = self.links.way(exchange, &path);
-        if self.settings.is_some() {
-            return Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, wanted)))));
-        }
-        let form = self.form(exchange);
+        let wanted = if exchange.is_head() { Wanted::Nothing } else { Wanted::Visible };
+        let (way, form) = (self.way(exchange, &path), self.form(exchange));
         Step::Await(Work::Job(Box::new(move || {
             let listed = read::directory(&path, way, wanted);
             Box::new(listed.map(|listed| form.write(&listed.entries.iter().collect::<Vec<_>>())))
@@ -200,44 +163,22 @@ impl Handler for Listing {
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let Some(settings) = &self.settings else {
-            return match outcome {
-                Outcome::Failed(status) => Step::Finish(status),
-                Outcome::Job(result) => {
-                    match result.downcast::<Result<Written, Failure>>().map(|result| *result) {
-                        Ok(Ok(written)) => self.respond(exchange, written),
-                        Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
-                        Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-                    }
+        match outcome {
+            Outcome::Failed(status) => Step::Finish(status),
+            Outcome::Job(result) => {
+                match result.downcast::<Result<Written, Failure>>().map(|result| *result) {
+                    Ok(Ok(written)) => self.respond(exchange, written),
+                    Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
+                    Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
                 }
-                _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            };
-        };
-        let listed = match outcome {
-            Outcome::Failed(status) => return Step::Finish(status),
-            Outcome::Job(result) => match result.downcast::<Result<Listed, Failure>>() {
-                Ok(listed) => *listed,
-                Err(result) => return self.go_on(exchange, Outcome::Job(result)),
-            },
-            outcome => return self.go_on(exchange, outcome),
-        };
-        match listed {
-            Ok(listed) => match directories::path(exchange) {
-                Ok(path) => {
-                    let way = self.links.way(exchange, &path);
-                    exchange
-                        .attach(Reach::Own, Rc::new(Judged::new(exchange, settings, path, (listed, way))));
-                    self.go_on(exchange, Outcome::Done)
-                }
-                Err(status) => Step::Finish(status),
-            },
-            Err(failure) => Step::Finish(failure.refuse(exchange)),
+            }
+            _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
         }
     }
 }
 
 /// The form of a listing, with what the request says about it.
-struct Form {
+pub(crate) struct Form {
     format: Format,
     style: format::Style,
     uri: Vec<u8>,
@@ -246,14 +187,14 @@ struct Form {
 }
 
 /// A listing that was written, with its media type.
-struct Written {
+pub(crate) struct Written {
     media_type: &'static str,
     content: Vec<u8>,
 }
 
 impl Form {
     /// Writes a listing; this takes time.
-    fn write(&self, entries: &[&Entry]) -> Written {
+    pub(crate) fn write(&self, entries: &[&Entry]) -> Written {
         let (media_type, content) = match self.format {
             Format::Html => ("text/html", format::html(&self.uri, entries, self.style)),
             Format::Jsonp if !self.callback.is_empty() => {
@@ -270,47 +211,53 @@ impl Form {
 }
 
 impl Listing {
-    /// Goes on to judge names, and responds when all are.
-    fn go_on(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let (Some(settings), Some(judged)) = (&self.settings, exchange.attached::<Judged>()) else {
-            return Step::Finish(Status::INTERNAL_SERVER_ERROR);
-        };
-        if let Outcome::Job(result) = outcome {
-            match result.downcast::<Written>() {
-                Ok(written) => return self.respond(exchange, *written),
-                Err(result) => {
-                    if let Err(spent) = judged.take(exchange, Outcome::Job(result)) {
-                        return bounded::Failure::from(spent).refuse(exchange);
-                    }
-                }
-            }
-        } else if let Err(spent) = judged.take(exchange, outcome) {
-            return bounded::Failure::from(spent).refuse(exchange);
-        }
-        if let Some(work) = judged.work(exchange) {
-            return Step::Await(work);
-        }
-        if !settings.is_page {
-            let form = self.form(exchange);
-            return judged.written(form).map_or(Step::Finish(Status::INTERNAL_SERVER_ERROR), Step::Await);
-        }
-        let content = if exchange.is_head() { Vec::new() } else { judged.page() };
-        let response = &mut exchange.response;
-        response.status = Status::OK;
-        response.content_type = Some(settings.media_type());
-        response.content_length = None;
-        if !content.is_empty() {
-            // As in Apache a client may ask for a part.
-            response.content_length = u64::try_from(content.len()).ok();
-            response.accept_ranges = true;
-        }
-        if settings.tracks_time() {
-            response.last_modified = judged.modified();
-        }
-        Step::Respond(Body::bytes(content))
+    /// The listings where the view is, if directories are listed there.
+    pub(crate) fn of(view: &View<'_>) -> Option<Listing> {
+        let is_listed = per_directory::options::lists_directories(view).or(view.get(&AUTOINDEX).copied());
+        is_listed.unwrap_or(false).then(|| Listing {
+            format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
+            exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
+            localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
+            links: Links::of(view),
+            charset: view.get(&CHARSET).cloned().flatten(),
+        })
     }
 
-    fn form(&self, exchange: &Exchange) -> Form {
+    /// The path of the directory that a request is for.
+    ///
+    /// # Errors
+    /// What the request does if it gets no listing.
+    pub(crate) fn directory(&self, exchange: &Exchange) -> Result<Vec<u8>, Step> {
+        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
+        if !is_ours || !exchange.request.path.ends_with(b"/") {
+            return Err(Step::Next);
+        }
+        directories::path(exchange).map_err(Step::Finish)
+    }
+
+    /// How a directory is opened.
+    pub(crate) fn way(&self, exchange: &Exchange, path: &[u8]) -> Way {
+        self.links.way(exchange, path)
+    }
+
+    /// Refuses a function that a listing may not be written for.
+    ///
+    /// # Errors
+    /// How the request ends.
+    pub(crate) fn check_callback(&self, exchange: &Exchange) -> Result<(), Step> {
+        if self.format != Format::Jsonp {
+            return Ok(());
+        }
+        let callback = callback(exchange);
+        check_callback(callback).map_err(|fault| {
+            let name = String::from_utf8_lossy(callback);
+            exchange.log(Level::Info, &format!("client sent {fault} callback name: \"{name}\""));
+            Step::Finish(Status::BAD_REQUEST)
+        })
+    }
+
+    /// The form of the listing for a request.
+    pub(crate) fn form(&self, exchange: &Exchange) -> Form {
         let charset = match self.format {
             Format::Html => self.charset.as_ref().map(|charset| charset.evaluate(exchange)),
             _ => None,
@@ -326,7 +273,8 @@ impl Listing {
         }
     }
 
-    fn respond(&self, exchange: &mut Exchange, written: Written) -> Step {
+    /// Sends a listing.
+    pub(crate) fn respond(&self, exchange: &mut Exchange, written: Written) -> Step {
         if self.format == Format::Page {
             let field = ("Content-Security-Policy", page::POLICY);
             let _ = exchange.response.fields.push(field.0.as_bytes(), field.1.as_bytes());

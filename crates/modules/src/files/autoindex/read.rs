@@ -9,34 +9,34 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 /// A file or directory that is listed.
-pub(super) struct Entry {
-    pub(super) name: Box<[u8]>,
-    pub(super) kind: Kind,
+pub(crate) struct Entry {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) kind: Kind,
     /// Seconds since 1970, and nanoseconds.
-    pub(super) modified: i64,
-    pub(super) modified_ns: u32,
+    pub(crate) modified: i64,
+    pub(crate) modified_ns: u32,
     /// Bytes.
-    pub(super) size: u64,
-    pub(super) is_link: bool,
+    pub(crate) size: u64,
+    pub(crate) is_link: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Directory,
     File,
     Other,
 }
 
 /// A directory that was read.
-pub(super) struct Listed {
-    pub(super) entries: Vec<Entry>,
+pub(crate) struct Listed {
+    pub(crate) entries: Vec<Entry>,
     /// When it changed last, in seconds since 1970.
-    pub(super) modified: i64,
+    pub(crate) modified: i64,
 }
 
 /// What is wanted of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// For a response without content.
     Nothing,
     /// Names that do not start with a dot.
@@ -45,7 +45,7 @@ pub(super) enum Wanted {
 }
 
 /// The entries of a directory in the order of the listing.
-pub(super) fn directory(path: &[u8], way: Way, wanted: Wanted) -> Result<Listed, Failure> {
+pub(crate) fn directory(path: &[u8], way: Way, wanted: Wanted) -> Result<Listed, Failure> {
     let mut directory = Directory::open(path, way)?;
     let mut entries = Vec::new();
     let modified = std::fs::metadata(files::as_path(path)).map_or(0, |metadata| metadata.mtime());

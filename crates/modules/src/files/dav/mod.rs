@@ -88,9 +88,10 @@ mod target;
 mod transfer;
 mod tree;
 
-use crate::apache::htaccess::{HTACCESS, Hidden};
 use crate::files::symlinks::Links;
 use crate::shared::apache::judging;
+use crate::shared::per_directory::are_files_judged;
+use crate::shared::per_directory::hidden::Hidden;
 use crate::shared::placing;
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::{
@@ -173,7 +174,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         min_delete_depth: view.get(&MIN_DELETE_DEPTH).copied().unwrap_or(0),
         links: Links::of(view),
         hidden: Hidden::in_scope(view),
-        is_overlaid: view.get(&HTACCESS).copied().unwrap_or(false),
+        is_overlaid: are_files_judged(view),
     };
     builder.handle(Phase::Content, Dav(Arc::new(settings)));
     Ok(())

@@ -1,8 +1,8 @@
 //! Directories with all that is in them. No symbolic link is followed. All of this may block.
 
 use super::target::{Entry, Failure, open_below};
-use crate::apache::htaccess::Hidden;
 use crate::files::symlinks::PASS;
+use crate::shared::per_directory::hidden::Hidden;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat, symlinkat,
     unlinkat,

@@ -7,6 +7,10 @@ use http::Status;
 use journal::Level;
 use rustix::io::Errno;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+/// Names of a directory that are looked at for a form of an index.
+const NAMES_MAX: usize = 10_000;
 
 /// Ends the search for all but a name that is simply not there.
 pub(super) fn refuse_search(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
@@ -34,4 +38,16 @@ pub(super) fn not_found(exchange: &Exchange, file: &[u8], error: &io::Error) -> 
 
 pub(super) fn is(path: &[u8], what: &str) -> String {
     format!("\"{}\" is {what}", String::from_utf8_lossy(path))
+}
+
+/// Whether a directory has a form of an index that is not there itself.
+pub(crate) fn has_form(directory: &[u8], name: &[u8]) -> bool {
+    let Ok(entries) = std::fs::read_dir(files::as_path(directory)) else { return false };
+    let is_form = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            let rest = entry.file_name().as_bytes().strip_prefix(name).map(<[u8]>::to_vec);
+            rest.is_some_and(|rest| rest.starts_with(b"."))
+        })
+    };
+    entries.take(NAMES_MAX).any(is_form)
 }

@@ -43,15 +43,13 @@
 
 mod missing;
 
-use crate::apache::apache_core::content;
-use crate::apache::htaccess::HTACCESS;
-use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::files::static_files::with_slash;
 use crate::shared::apache::lookup::{Asked, Search, fall_back};
 use crate::shared::apache::urls::{canonical, escape_uri, own_url};
 use crate::shared::apache::{judging, methods};
 use crate::shared::files;
+use crate::shared::per_directory;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, Reach, Reroute, Rule,
@@ -59,7 +57,7 @@ use contract::{
 };
 use http::Status;
 use journal::Level;
-use missing::{is, not_found, refuse_search};
+use missing::{has_form, is, not_found, refuse_search};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -112,11 +110,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         names.push(Name { text: Template::literal(b"index.html"), place: None });
     }
     let is_overlaid = view.context().is_per_directory();
-    let fallback = mod_dir::fallback(view);
-    let negotiates = content::negotiates(view);
-    let (redirect, files) = (mod_dir::index_redirect(view), Files::of(view));
-    let has_slash = mod_dir::has_slash(view);
-    let takes_all_methods = view.get(&HTACCESS).copied().unwrap_or(false);
+    let fallback = per_directory::fallback(view);
+    let negotiates = per_directory::options::negotiates(view);
+    let (redirect, files) = (per_directory::index_redirect(view), Files::of(view));
+    let has_slash = per_directory::has_slash(view);
+    let takes_all_methods = per_directory::are_files_judged(view);
     let names = names.into();
     let index = Index {
         names,
@@ -261,7 +259,7 @@ impl Index {
 
     /// The path of `FallbackResource`, if it is that of a file.
     fn fallback_file(&self, exchange: &Exchange) -> Option<Vec<u8>> {
-        let path = mod_dir::fallback_for(self.fallback.as_deref()?, &exchange.request.path);
+        let path = per_directory::fallback_for(self.fallback.as_deref()?, &exchange.request.path);
         let file = files::map(exchange, &path).ok()?;
         let is_file = self.files.look(exchange, &file).is_ok_and(|opened| opened.kind == Kind::File);
         is_file.then_some(path)
@@ -281,7 +279,7 @@ impl Index {
             // As in Apache, `DirectoryIndex disabled` also disables the path for directories.
             _ if self.names.is_empty() => Step::Next,
             (None, Some(named)) => {
-                let path = mod_dir::fallback_for(named, &exchange.request.path);
+                let path = per_directory::fallback_for(named, &exchange.request.path);
                 if path == exchange.request.path {
                     return Step::Next;
                 }
@@ -334,7 +332,7 @@ impl Index {
                     refuse_search(exchange, &file, &error)?;
                     // Elsewhere the options of another directory count.
                     let below = file.strip_prefix(&directory[..]).filter(|_| self.negotiates);
-                    if below.is_some_and(|name| mod_negotiation::has_form(&directory, name)) {
+                    if below.is_some_and(|name| has_form(&directory, name)) {
                         return Ok(Some(Named::Index(position, uri)));
                     }
                 }

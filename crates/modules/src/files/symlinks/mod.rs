@@ -70,8 +70,8 @@
 //! a
 //! ```
 
-use crate::apache::apache_core::content;
 use crate::shared::files;
+use crate::shared::per_directory::options;
 pub(crate) use crate::shared::walk::{PASS, Way, open, open_directory, place};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Made, Module, Opener, ScopeBuilder, Template, View};
@@ -166,7 +166,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 impl Links {
     /// What the view's level says.
     pub(crate) fn of(view: &View<'_>) -> Links {
-        match (view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow), content::refuses_links(view)) {
+        match (view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow), options::refuses_links(view)) {
             (Links::Follow, Some(owned_is_fine)) => {
                 Links::Refuse { owned_is_fine, from: Some(Template::made(Made(Arc::new(files::base)))) }
             }

@@ -1,10 +1,13 @@
 //! Listings where `.htaccess` files count: each name is judged as if a client had asked for it. The rest of the work is done
 //! off the event loop, a slice of time at once, and the budget of the request pays for it.
 
-use super::Form;
-use super::read::{Entry, Kind, Listed};
-use crate::apache::mod_autoindex::{self, Dress, Listing, Meter, Part, Row, Settings, Wanted, page};
+use super::order::Wanted;
+use super::page::{self, Listing, Part, page};
+use super::row::Row;
+use super::settings::{Dress, Meter, Settings};
 use crate::apache::mod_mime;
+use crate::files::autoindex::Form;
+use crate::files::autoindex::read::{Entry, Kind, Listed};
 use crate::files::symlinks::{self, Way};
 use crate::shared::apache::{glob, judging, urls};
 use bytes::Bytes;
@@ -317,8 +320,8 @@ impl Builder {
             let Some(shown) = builder.shown.get(builder.next) else {
                 let path = builder.path(b"..");
                 if builder.uri != b"/" && !settings.ignores(&path, meter)? {
-                    let listed = mod_autoindex::Listed { path: &path, ..Default::default() };
-                    let row = (mod_autoindex::Kind::Parent, &listed);
+                    let listed = page::Listed { path: &path, ..Default::default() };
+                    let row = (page::Kind::Parent, &listed);
                     builder.parent = Some(Dress::choose(settings, flags, row, meter)?);
                 }
                 return Ok(false);
@@ -326,8 +329,8 @@ impl Builder {
             let entry = &builder.listed.entries[shown.entry];
             let path = builder.path(&entry.name);
             let kind = match entry.kind {
-                Kind::Directory => mod_autoindex::Kind::Directory,
-                _ => mod_autoindex::Kind::File,
+                Kind::Directory => page::Kind::Directory,
+                _ => page::Kind::File,
             };
             let dress = Dress::choose(settings, flags, (kind, &listed(entry, &path, shown)), meter)?;
             builder.shown[builder.next].dress = dress;
@@ -367,8 +370,8 @@ impl Builder {
 }
 
 /// What the page shows of an entry.
-fn listed<'f>(entry: &'f Entry, path: &'f [u8], shown: &'f Shown) -> mod_autoindex::Listed<'f> {
-    mod_autoindex::Listed {
+fn listed<'f>(entry: &'f Entry, path: &'f [u8], shown: &'f Shown) -> page::Listed<'f> {
+    page::Listed {
         name: &entry.name,
         path,
         modified: (entry.modified, entry.modified_ns),
