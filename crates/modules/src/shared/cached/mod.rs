@@ -58,8 +58,8 @@ pub(crate) enum Next {
     Finish(Status),
 }
 
-/// A request for a response that may be kept; attached to the exchange. [`cache`] decides what becomes of it, and this type
-/// does that.
+/// A request for a response that may be kept; attached to the exchange. [`cache`] decides what happens to it, and
+/// this type does that.
 pub(crate) struct Cached {
     settings: Arc<CacheSettings>,
     store: Arc<Store>,
