@@ -5,9 +5,13 @@ use bytes::Bytes;
 use conf::Span;
 use http::{Status, TypesByExtension};
 use journal::ErrorLog;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use ::policy::{
+    BodyFile, HeadPolicy, Http2Policy, KeepalivePolicy, LingeringClose, LingeringPolicy, PrereadPolicy,
+    RedirectPolicy, RequestBodyPolicy,
+};
 
 /// The settings of a scope that the server itself acts on. Modules fill it when they compile.
 #[derive(Clone, Debug)]
@@ -64,113 +68,6 @@ pub struct Policy {
     pub etag: bool,
 }
 
-/// How heads of requests are read.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field is the directive of that name")]
-pub struct HeadPolicy {
-    pub client_header_timeout: Duration,
-    pub proxy_protocol_timeout: Option<Duration>,
-    pub client_header_buffer_size: usize,
-    pub large_client_header_buffers: (usize, usize),
-    pub max_headers: usize,
-    pub ignore_invalid_headers: bool,
-    pub underscores_in_headers: bool,
-    pub merge_slashes: bool,
-    pub strict_line_ends: bool,
-    pub preread: Option<PrereadPolicy>,
-}
-
-/// How the first bytes of a connection of `stream` are looked at before it is passed on.
-#[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "each field is the directive of that name")]
-pub struct PrereadPolicy {
-    pub ssl_preread: bool,
-    pub preread_kind: bool,
-    pub preread_buffer_size: usize,
-    pub preread_timeout: Duration,
-}
-
-/// HTTP/2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Http2Policy {
-    /// Whether clients may speak it.
-    pub is_enabled: bool,
-    /// How many requests of a connection are served at a time.
-    pub max_concurrent_streams: u32,
-    /// How much of a body a client may send before anything asks for it, in bytes.
-    pub body_preread_size: u32,
-    /// How much content one frame of a response has, in bytes.
-    pub chunk_size: usize,
-}
-
-/// How bodies of requests are read.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field is the directive of that name")]
-pub struct RequestBodyPolicy {
-    /// Bytes; `None` is unlimited.
-    pub client_max_body_size: Option<u64>,
-    pub client_body_timeout: Duration,
-    /// Bytes a second over the whole body, after one `client_body_timeout`; 0 is any rate.
-    pub client_body_min_rate: u64,
-    pub client_body_buffer_size: usize,
-    pub client_body_temp_path: Arc<Path>,
-    pub client_body_in_file_only: BodyFile,
-}
-
-/// Whether the body of a request is in a file that has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyFile {
-    /// A long one is in a file without a name.
-    WhenLong,
-    /// It is, until the request has ended.
-    UntilTheEnd,
-    /// It is, and stays there.
-    Forever,
-}
-
-/// How long connections are kept.
-#[derive(Clone, Debug)]
-pub struct KeepalivePolicy {
-    /// How long an idle connection is kept; zero keeps none.
-    pub timeout: Duration,
-    /// The value of a `Keep-Alive` field, in seconds.
-    pub announced: Option<u64>,
-    /// How many requests a connection may bring.
-    pub requests: u64,
-    /// How long a connection may live.
-    pub time: Duration,
-    /// How long a graceful stop leaves an idle connection.
-    pub min_timeout: Duration,
-    /// Connections of old Internet Explorer close after a POST.
-    pub disable_msie6: bool,
-    /// Connections of old Safari close.
-    pub disable_safari: bool,
-}
-
-/// When unread input is drained before a connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LingeringClose {
-    /// Never.
-    Off,
-    /// Where the client may still be sending.
-    On,
-    /// Always.
-    Always,
-}
-
-/// How connections are closed.
-#[derive(Clone, Debug)]
-pub struct LingeringPolicy {
-    /// When input is drained.
-    pub close: LingeringClose,
-    /// How long in all.
-    pub time: Duration,
-    /// How long for the next byte.
-    pub timeout: Duration,
-    /// Whether a connection that timed out is reset.
-    pub reset_timed_out: bool,
-}
-
 /// How responses are sent.
 #[derive(Clone, Debug)]
 pub struct SendingPolicy {
@@ -192,18 +89,6 @@ pub struct SendingPolicy {
     pub chunked: bool,
     /// Clients get early hints if one of these is neither empty nor `0`.
     pub early_hints: Arc<[Template]>,
-}
-
-/// How the server writes the target of its own redirections.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field is the directive of that name")]
-pub struct RedirectPolicy {
-    pub absolute_redirect: bool,
-    pub server_name_in_redirect: bool,
-    pub port_in_redirect: bool,
-    pub msie_refresh: bool,
-    /// A request for the location's prefix without its last slash is redirected to the location.
-    pub to_slash: bool,
 }
 
 /// What replaces an error.
@@ -248,13 +133,7 @@ impl Policy {
             keepalive: KeepalivePolicy::default(),
             lingering: LingeringPolicy::default(),
             sending: SendingPolicy::default(),
-            redirects: RedirectPolicy {
-                absolute_redirect: true,
-                server_name_in_redirect: false,
-                port_in_redirect: true,
-                msie_refresh: false,
-                to_slash: false,
-            },
+            redirects: RedirectPolicy::default(),
             error_log: ErrorLog::default(),
             debugged: None,
             log_subrequest: false,
@@ -273,78 +152,10 @@ impl Policy {
     }
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
-
-impl Default for HeadPolicy {
-    fn default() -> HeadPolicy {
-        HeadPolicy {
-            client_header_timeout: MINUTE,
-            proxy_protocol_timeout: None,
-            client_header_buffer_size: 1024,
-            large_client_header_buffers: (4, 8 * 1024),
-            max_headers: 1000,
-            ignore_invalid_headers: true,
-            underscores_in_headers: false,
-            merge_slashes: true,
-            strict_line_ends: false,
-            preread: None,
-        }
-    }
-}
-
-impl Default for Http2Policy {
-    fn default() -> Http2Policy {
-        Http2Policy {
-            is_enabled: false,
-            max_concurrent_streams: 128,
-            body_preread_size: 64 * 1024,
-            chunk_size: 8 * 1024,
-        }
-    }
-}
-
-impl Default for RequestBodyPolicy {
-    fn default() -> RequestBodyPolicy {
-        RequestBodyPolicy {
-            client_max_body_size: Some(1024 * 1024),
-            client_body_timeout: MINUTE,
-            client_body_min_rate: 0,
-            client_body_buffer_size: 16 * 1024,
-            client_body_temp_path: net::temporary::directory().into(),
-            client_body_in_file_only: BodyFile::WhenLong,
-        }
-    }
-}
-
-impl Default for KeepalivePolicy {
-    fn default() -> KeepalivePolicy {
-        KeepalivePolicy {
-            timeout: Duration::from_secs(75),
-            announced: None,
-            requests: 1000,
-            time: Duration::from_secs(3600),
-            min_timeout: Duration::ZERO,
-            disable_msie6: true,
-            disable_safari: false,
-        }
-    }
-}
-
-impl Default for LingeringPolicy {
-    fn default() -> LingeringPolicy {
-        LingeringPolicy {
-            close: LingeringClose::On,
-            time: Duration::from_secs(30),
-            timeout: Duration::from_secs(5),
-            reset_timed_out: false,
-        }
-    }
-}
-
 impl Default for SendingPolicy {
     fn default() -> SendingPolicy {
         SendingPolicy {
-            send_timeout: MINUTE,
+            send_timeout: Duration::from_secs(60),
             send_min_rate: 0,
             sendfile: false,
             sendfile_max_chunk: 2 * 1024 * 1024,
