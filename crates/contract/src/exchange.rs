@@ -250,6 +250,15 @@ impl Exchange {
         self.attached.get()
     }
 
+    /// The value of a type that was attached last, or this one, which is attached then.
+    pub fn attached_or<T: 'static>(&self, reach: Reach, make: impl FnOnce() -> T) -> Rc<T> {
+        self.attached().unwrap_or_else(|| {
+            let made = Rc::new(make());
+            self.attach(reach, Rc::clone(&made));
+            made
+        })
+    }
+
     /// Sends a response with these fields ahead of the final one (103, RFC 8297), if the settings of the scope allow it.
     pub fn hint(&self, fields: Fields) {
         self.attached.hints.borrow_mut().push(fields);

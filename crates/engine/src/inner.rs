@@ -53,12 +53,9 @@ struct Subrequests {
 
 impl Subrequests {
     fn of(exchange: &Exchange) -> Rc<Subrequests> {
-        exchange.attached::<Subrequests>().unwrap_or_else(|| {
+        exchange.attached_or(Reach::Shared, || {
             let left = RefCell::new(Some(Vec::new()));
-            let shared = Subrequests { left, ..Subrequests::default() };
-            let shared = Rc::new(shared);
-            exchange.attach(Reach::Shared, Rc::clone(&shared));
-            shared
+            Subrequests { left, ..Subrequests::default() }
         })
     }
 }

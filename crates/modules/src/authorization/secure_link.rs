@@ -40,7 +40,6 @@ use contract::{Directive, Exchange, Module, Reach, ScopeBuilder, Template, Varia
 use http::base64::decode_url;
 use journal::clock::Time;
 use md5::{Digest, Md5};
-use std::rc::Rc;
 use std::str;
 use subtle::ConstantTimeEq;
 
@@ -105,14 +104,12 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Found(Option<Vec<u8>>);
 
 fn verdict(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let found = exchange.attached::<Found>().unwrap_or_else(|| {
-        let found = Found(match exchange.scope.kept::<Check>() {
+    let found = exchange.attached_or(Reach::Shared, || {
+        Found(match exchange.scope.kept::<Check>() {
             Some(Check::Text { link, text }) => is_good(exchange, link, text),
             Some(Check::Path(secret)) => path(&exchange.request.uri, secret).map(<[u8]>::to_vec),
             None => None,
-        });
-        exchange.attach(Reach::Shared, Rc::new(found));
-        exchange.attached().unwrap_or_else(|| Rc::new(Found(None)))
+        })
     });
     found.0.as_ref().inspect(|value| out.extend_from_slice(value)).is_some()
 }

@@ -7,7 +7,6 @@ use conf::{Diagnostic, Word};
 use contract::{Args, Exchange, Reach};
 use journal::clock::Time;
 use std::cell::RefCell;
-use std::rc::Rc;
 
 /// `[CO=name:value:domain[:minutes[:path[:secure[:httponly[:samesite]]]]]]`, or with `;` in place of each `:` where it
 /// starts with one.
@@ -64,10 +63,7 @@ impl Cookie {
 
 /// Adds a cookie to the response, unless an earlier rule set one of its name.
 pub(super) fn set(exchange: &mut Exchange, (name, line): (String, String)) {
-    let known = exchange.attached::<Set>().unwrap_or_else(|| {
-        exchange.attach(Reach::Shared, Rc::new(Set::default()));
-        exchange.attached().unwrap_or_default()
-    });
+    let known = exchange.attached_or(Reach::Shared, Set::default);
     if known.0.borrow().contains(&name) {
         return;
     }

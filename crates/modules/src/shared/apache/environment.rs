@@ -50,10 +50,7 @@ pub(crate) fn of(exchange: &Exchange) -> Rc<Environment> {
     let known = exchange.attached::<Environment>();
     match known {
         Some(known) if known.is_inner == exchange.subrequest => known,
-        None if !exchange.subrequest => {
-            exchange.attach(Reach::Shared, Rc::new(Environment::default()));
-            exchange.attached().unwrap_or_default()
-        }
+        None if !exchange.subrequest => exchange.attached_or(Reach::Shared, Environment::default),
         known => {
             exchange.attach(
                 Reach::Own,

@@ -56,12 +56,8 @@ struct Asking(RefCell<Option<Arc<Scope>>>);
 
 /// Lets the settings of this request not be asked again for a subrequest that has the same, as in Apache; or ends that.
 pub(crate) fn let_in_same(exchange: &Exchange, is_asking: bool) {
-    if exchange.attached::<Asking>().is_none() {
-        exchange.attach(Reach::Shared, Rc::new(Asking::default()));
-    }
-    if let Some(asking) = exchange.attached::<Asking>() {
-        asking.0.replace(is_asking.then(|| Arc::clone(&exchange.scope)));
-    }
+    let asking = exchange.attached_or(Reach::Shared, Asking::default);
+    asking.0.replace(is_asking.then(|| Arc::clone(&exchange.scope)));
 }
 
 fn is_of_same(exchange: &Exchange) -> bool {

@@ -3,7 +3,6 @@
 use cache::FillRight;
 use contract::{Exchange, Reach};
 use std::cell::RefCell;
-use std::rc::Rc;
 
 /// The rights to update responses with these keys, on their way from the requests that send them to those that get them
 /// anew; attached to all of these. A page may include several such responses.
@@ -24,11 +23,7 @@ impl Updates {
 
     /// Passes the right for a key on.
     pub(super) fn add(exchange: &Exchange, text: &[u8], fill: FillRight) {
-        let updates = exchange.attached::<Updates>().unwrap_or_else(|| {
-            let updates = Rc::<Updates>::default();
-            exchange.attach(Reach::Shared, Rc::clone(&updates));
-            updates
-        });
+        let updates = exchange.attached_or(Reach::Shared, Updates::default);
         updates.0.borrow_mut().push((text.into(), fill));
     }
 }

@@ -43,11 +43,7 @@ pub(super) struct TooMuch;
 impl Common {
     /// That of a request.
     pub(super) fn of(exchange: &Exchange) -> Rc<Common> {
-        exchange.attached().unwrap_or_else(|| {
-            let common = Rc::new(Common::default());
-            exchange.attach(Reach::Shared, Rc::clone(&common));
-            common
-        })
+        exchange.attached_or(Reach::Shared, Common::default)
     }
 
     /// A variable that a page has set, or a group of its last pattern.

@@ -241,15 +241,12 @@ struct Known {
 }
 
 fn known(exchange: &Exchange, settings: &Settings) -> Rc<Known> {
-    if let Some(known) = exchange.attached::<Known>() {
-        return known;
-    }
-    let mut cookie = Vec::new();
-    variables::cookie(exchange, &settings.name, &mut cookie);
-    let got = if cookie.is_empty() { None } else { read(exchange, &cookie) };
-    let known = Rc::new(Known { got, cookie, set: Cell::new(None) });
-    exchange.attach(Reach::Shared, Rc::clone(&known));
-    known
+    exchange.attached_or(Reach::Shared, || {
+        let mut cookie = Vec::new();
+        variables::cookie(exchange, &settings.name, &mut cookie);
+        let got = if cookie.is_empty() { None } else { read(exchange, &cookie) };
+        Known { got, cookie, set: Cell::new(None) }
+    })
 }
 
 /// How many characters of a cookie are read; its padding may be anything.
