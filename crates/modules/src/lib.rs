@@ -100,6 +100,11 @@ pub mod gateway {
     pub mod upstream;
     pub mod upstream_deny;
     pub mod uwsgi;
+
+    /// What several of these features need, and `stream_proxy`.
+    pub(crate) mod shared {
+        pub(crate) mod cgi;
+    }
 }
 
 /// How much and how often.
@@ -174,7 +179,6 @@ mod shared {
     pub(crate) mod blocks;
     pub(crate) mod bounded;
     pub(crate) mod cached;
-    pub(crate) mod cgi;
     pub(crate) mod changed;
     pub(crate) mod compression;
     pub(crate) mod connected;

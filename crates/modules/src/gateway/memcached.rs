@@ -31,7 +31,7 @@
 //! made for /page
 //! ```
 
-use crate::shared::cgi::target::{self, Pass, Scheme, Target};
+use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::gateway::{Gateway, Protocol, redirect_to_slash};
 use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
 use bytes::Bytes;

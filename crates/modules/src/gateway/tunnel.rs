@@ -39,8 +39,8 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::gateway::upstream_deny;
-use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::connected::Connected;
 use crate::shared::gateway::{Gateway, Protocol};
 use ::upstream::{Conversation, Failures, Names, Options, Settings};

@@ -72,9 +72,9 @@
 //! /page: no application listens
 //! ```
 
-use crate::shared::cgi::application::{self, Asking, Directives, Language};
-use crate::shared::cgi::params::{self, Encoder, Param};
-use crate::shared::cgi::target::{self, Pass, Scheme};
+use crate::gateway::shared::cgi::application::{self, Asking, Directives, Language};
+use crate::gateway::shared::cgi::params::{self, Encoder, Param};
+use crate::gateway::shared::cgi::target::{self, Pass, Scheme};
 use conf::value;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{AnyDirective, Args, Directive, Loading, Module, Rule, ScopeBuilder, View};

@@ -55,8 +55,8 @@
 //! passed on
 //! ```
 
+use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::gateway::upstream_deny;
-use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::connected::Connected;
 use crate::shared::secured::secured;
 use ::upstream::{ClientTls, Conversation, Failures, Names, Options, Settings, TlsOptions};

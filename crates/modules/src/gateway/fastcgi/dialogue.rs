@@ -1,7 +1,7 @@
 //! FastCGI spoken to an application: the request goes out in records, the start of the output is a head, the rest is
 //! content.
 
-use crate::shared::cgi::response::announced;
+use crate::gateway::shared::cgi::response::announced;
 use bytes::Bytes;
 use fcgi::{Decoder, Event, Head, HeadParser};
 use http::Status;

@@ -93,11 +93,11 @@
 mod dialogue;
 mod script;
 
+use crate::gateway::shared::cgi::params::{self, Encoder, Param};
+use crate::gateway::shared::cgi::response::{self, Answer};
+use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};
-use crate::shared::cgi::params::{self, Encoder, Param};
-use crate::shared::cgi::response::{self, Answer};
-use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, redirect_to_slash, upload};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
