@@ -1,6 +1,6 @@
 //! The state that the parsers of directives share while a configuration is read.
 
-use crate::{LocationName, Origin, Regex, Template, Variables};
+use crate::{LocationName, Module, Origin, Regex, Template, Variables};
 use conf::apache::Methods;
 use conf::value::{Language, Pattern, ValueError, template};
 use conf::{Contexts, Diagnostic, Span, Word};
@@ -29,6 +29,8 @@ pub struct Loading {
     pub prefix: PathBuf,
     /// The directory of the main configuration file: what other relative paths start from.
     pub conf_prefix: PathBuf,
+    /// The features of the server.
+    pub modules: Arc<[&'static Module]>,
     /// The variables that exist or were named.
     pub variables: Variables,
     /// The same of the part that is not being read: of `stream`, but of `http` while `stream` is read.
@@ -61,6 +63,7 @@ impl Loading {
         Loading {
             prefix: prefix.to_path_buf(),
             conf_prefix: conf_prefix.to_path_buf(),
+            modules: Arc::default(),
             variables: Variables::new(),
             other_variables: Variables::within(Contexts::STREAM),
             logs: LogFiles::default(),

@@ -108,6 +108,7 @@ struct Entry {
 pub struct VariableTable {
     names: Box<[Box<str>]>,
     definitions: Box<[Definition]>,
+    known: Box<[Variable]>,
 }
 
 impl Variables {
@@ -183,7 +184,7 @@ impl Variables {
         };
         let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(VariableTable { names, definitions })
+        Ok(VariableTable { names, definitions, known: known.into() })
     }
 
     /// Those of the modules that are known in this context.
@@ -214,6 +215,11 @@ impl VariableTable {
         (0..).map(VariableId).zip(&self.names).find(|(_, known)| &***known == name).map(|(id, _)| id)
     }
 
+    /// The variable of a module with this name, which is in lower case, and the rest of the name for a family.
+    pub fn built_in<'n>(&self, name: &'n str) -> Option<(Getter, &'n str)> {
+        find_known(&self.known, name)
+    }
+
     /// How many slots an exchange needs.
     pub fn len(&self) -> usize {
         self.definitions.len()
@@ -240,7 +246,8 @@ fn placed(mut error: Diagnostic, entry: &Entry) -> Diagnostic {
 /// The definition of a variable that no directive defines. What belongs to a feature that is not built
 /// stands for what it would without that feature.
 fn find((known, context): (&[Variable], Contexts), name: &str) -> Result<Definition, Diagnostic> {
-    if let Some(definition) = find_known(known, name) {
+    let known = |name: &str| find_known(known, name).map(|(get, rest)| Definition::Get(get, rest.into()));
+    if let Some(definition) = known(name) {
         return Ok(definition);
     }
     let unknown = || Diagnostic::emerg(format!("unknown \"{name}\" variable"));
@@ -250,20 +257,19 @@ fn find((known, context): (&[Variable], Contexts), name: &str) -> Result<Definit
     let feature = catalogue::variable(name).ok_or_else(unknown)?;
     match feature.absent {
         Absent::Empty => Ok(Definition::Get(|_, _, _| false, Box::default())),
-        Absent::Same(other) => find_known(known, other).ok_or_else(unknown),
+        Absent::Same(other) => known(other).ok_or_else(unknown),
         Absent::Pending { .. } => Err(feature.diagnostic(name).unwrap_or_else(unknown)),
     }
 }
 
-fn find_known(known: &[Variable], name: &str) -> Option<Definition> {
+fn find_known<'n>(known: &[Variable], name: &'n str) -> Option<(Getter, &'n str)> {
     let exact = known.iter().find(|variable| !variable.family && variable.name == name);
     let family = || {
         let in_family = |variable: &&Variable| variable.family && name.starts_with(variable.name);
         known.iter().filter(in_family).max_by_key(|variable| variable.name.len())
     };
     let variable = exact.or_else(family)?;
-    let rest = if variable.family { &name[variable.name.len()..] } else { "" };
-    Some(Definition::Get(variable.get, rest.into()))
+    Some((variable.get, if variable.family { &name[variable.name.len()..] } else { "" }))
 }
 
 #[cfg(test)]

@@ -218,11 +218,9 @@ struct Reader {
 
 impl Reader {
     fn new(prefix: &Path) -> Reader {
-        Reader {
-            config: Config::within(contract::inputs::origin()),
-            loading: Loading::new(prefix, prefix),
-            inner: HashMap::new(),
-        }
+        let mut loading = Loading::new(prefix, prefix);
+        loading.modules = crate::ALL.into();
+        Reader { config: Config::within(contract::inputs::origin()), loading, inner: HashMap::new() }
     }
 
     fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {

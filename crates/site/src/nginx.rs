@@ -13,7 +13,13 @@ use std::sync::Arc;
 
 /// Reads a configuration in nginx's language with the directives of these modules. On an error, all that was read before
 /// it is still there, for messages.
-pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loading: Loading) -> Loaded {
+pub fn load(
+    inputs: &dyn Inputs,
+    options: &Options,
+    modules: &[&'static Module],
+    mut loading: Loading,
+) -> Loaded {
+    loading.modules = modules.into();
     let text = conf::load(inputs, &options.path, options.globals.as_deref());
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);

@@ -72,7 +72,6 @@ const HOUSES: &[House] = &[
                     "gateway",
                     "logging",
                     "rewriting",
-                    "shared::cgi",
                     "stream",
                 ],
             },
@@ -178,13 +177,6 @@ const HOUSES: &[House] = &[
     },
 ];
 
-/// A file that may use an item of its crate's root, and why.
-const USES_OF_ROOTS: &[(&str, &str, &str)] = &[
-    ("crates/modules/src/shared/names.rs", "ALL", "a name that a directive defines must not be a feature's"),
-    ("crates/modules/src/shared/dynamic.rs", "ALL", "a page may name any variable while it is served"),
-    ("crates/modules/src/connection/process/mod.rs", "ALL", "`load_module` names a module that is built in"),
-];
-
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     HOUSES.iter().flat_map(|house| check_house(tree, house)).collect()
 }
@@ -219,7 +211,7 @@ fn check_file(file: &File, house: &House, module: &[&str], height: usize) -> Vec
                 let message = format!("floor {here} imports `{}` of floor {there}", target.join("::"));
                 (message, "move what is needed down, or the caller up")
             }
-            None if target.len() == 1 && !name.text.ends_with('!') && !may_use(&file.path, target[0]) => {
+            None if target.len() == 1 && !name.text.ends_with('!') => {
                 (format!("`{}` is an item of the crate root", name.text), "use the path of its module")
             }
             _ => continue,
@@ -227,10 +219,6 @@ fn check_file(file: &File, house: &House, module: &[&str], height: usize) -> Vec
         found.push(Finding::new(&file.path, name.line, message, instead));
     }
     found
-}
-
-fn may_use(path: &str, item: &str) -> bool {
-    USES_OF_ROOTS.iter().any(|(file, known, _)| (*file, *known) == (path, item))
 }
 
 impl House {
@@ -344,12 +332,5 @@ mod tests {
         let apache = ("crates/modules/src/apache/b.rs", "use crate::shared::a::A; pub(super) fn c() {}");
         let found = places(&check(&Tree::of(&[root, shared, apache])));
         assert_eq!(found, ["crates/modules/src/shared/a.rs:1", "crates/modules/src/shared/a.rs:2"]);
-    }
-
-    #[test]
-    fn listed_file_may_use_an_item_of_the_root() {
-        let root = ("crates/modules/src/lib.rs", "mod shared { mod names; }");
-        let names = ("crates/modules/src/shared/names.rs", "use crate::ALL;");
-        assert_eq!(check(&Tree::of(&[root, names])), []);
     }
 }

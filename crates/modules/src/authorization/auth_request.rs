@@ -93,7 +93,7 @@ pub struct Assignment {
 
 impl Assignment {
     fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Assignment, Diagnostic> {
-        let name = names::variable(args, args.word(0)?)?;
+        let name = names::variable(args, args.word(0)?, loading)?;
         let target = Target::new(&name, loading, || Definition::Slot);
         Ok(Assignment { target, text: loading.template(args.word(1)?)? })
     }

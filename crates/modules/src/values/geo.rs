@@ -77,7 +77,7 @@ const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
 fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let (source, name) = match args.words() {
         [source, name] => {
-            names::variable(args, name)?;
+            names::variable(args, name, loading)?;
             if !source.text.starts_with(b"$") {
                 let message = format!("invalid variable name \"{source}\"");
                 return Err(Diagnostic::emerg(message).at(args.node.span).under(source.span));
@@ -86,7 +86,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
         }
         _ => (None, args.word(0)?),
     };
-    let name = names::variable(args, name)?;
+    let name = names::variable(args, name, loading)?;
     let mut table = Table::default();
     for entry in args.node.children() {
         table.read(entry, loading)?;

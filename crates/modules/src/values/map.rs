@@ -88,7 +88,7 @@ pub static MAP_HASH_BUCKET_SIZE: Directive<u64> = Directive::number("map_hash_bu
 
 fn parse_map(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let source = loading.template(args.word(0)?)?;
-    let name = names::variable(args, args.word(1)?)?;
+    let name = names::variable(args, args.word(1)?, loading)?;
     let mut map = Map { source, ..Map::default() };
     let mut patterns = Vec::new();
     for entry in args.node.children() {

@@ -56,7 +56,7 @@ const WHOLE: u32 = 10_000;
 
 fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let source = loading.template(args.word(0)?)?;
-    let name = names::variable(args, args.word(1)?)?;
+    let name = names::variable(args, args.word(1)?, loading)?;
     let mut parts = Vec::new();
     let (mut percent, mut end) = (0, 0);
     for entry in args.node.children() {

@@ -369,7 +369,7 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
     let word = args.word(0)?;
     let path = word.to_string();
     match module_of_file(&path) {
-        Some(Loadable::Own(module) | Loadable::Foreign(module)) if is_built_in(module) => Ok(()),
+        Some(Loadable::Own(module) | Loadable::Foreign(module)) if is_built_in(module, loading) => Ok(()),
         Some(known) => {
             loading.note(known.diagnostic().at(args.node.span).under(word.span));
             Ok(())
@@ -384,12 +384,12 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
 }
 
 /// Whether a module of nginx, or another known one, is one of the features.
-fn is_built_in(module: &str) -> bool {
+fn is_built_in(module: &str, loading: &Loading) -> bool {
     let feature = ["http_", "ngx_"].iter().find_map(|start| module.strip_prefix(start)).unwrap_or(module);
     let feature = feature.strip_suffix("-nginx-module").unwrap_or(feature);
     let feature = feature.replace('-', "_");
     // The directives of cache_purge are those of each protocol.
-    feature == "cache_purge" || crate::ALL.iter().any(|own| own.name == feature)
+    feature == "cache_purge" || loading.modules.iter().any(|own| own.name == feature)
 }
 
 #[cfg(test)]

@@ -213,7 +213,8 @@ impl Target {
 
     /// As [`Target::new`], for a variable that is empty before it is set.
     pub(super) fn of_set(name: &str, loading: &mut Loading) -> Target {
-        Target::new(name, loading, || Definition::Evaluated(Arc::new(Uninitialized::new(name))))
+        let unset = Uninitialized::new(name, loading);
+        Target::new(name, loading, || Definition::Evaluated(Arc::new(unset)))
     }
 
     /// Gives it a value.
@@ -233,7 +234,7 @@ impl Target {
 }
 
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagnostic> {
-    let name = names::variable(args, args.word(0)?)?;
+    let name = names::variable(args, args.word(0)?, loading)?;
     let value = args.word(1)?;
     let target = Target::of_set(&name, loading);
     Ok(Instruction::Set(target, Text::parse(&value.text, value.span, loading)?))
@@ -274,8 +275,8 @@ struct Uninitialized {
 }
 
 impl Uninitialized {
-    fn new(name: &str) -> Uninitialized {
-        let family = names::family(name).map(|(family, rest)| (family.get, rest.to_owned()));
+    fn new(name: &str, loading: &Loading) -> Uninitialized {
+        let family = names::family(name, loading).map(|(family, rest)| (family.get, rest.to_owned()));
         Uninitialized { name: name.to_owned(), family }
     }
 }

@@ -212,7 +212,7 @@ fn own_value(args: &Args<'_>, loading: &mut Loading) -> Result<Text, Diagnostic>
 }
 
 fn target(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
-    let name = names::variable(args, args.word(0)?)?;
+    let name = names::variable(args, args.word(0)?, loading)?;
     Ok(Target::of_set(&name, loading))
 }
 

@@ -164,7 +164,7 @@ fn define(
         let hint = "a line is \"$variable path …\", or \"auto_reload 5m\"";
         return Err(Diagnostic::emerg(message).at(entry.span).under(word.span).hint(hint));
     }
-    let name = names::variable(args, word)?;
+    let name = names::variable(args, word, loading)?;
     let what = match &*entry.args {
         [first, rest @ ..] if first.is("metadata") => What::Metadata(metadata(entry, rest)?),
         words => value_at(entry, words, loading)?,
