@@ -3,7 +3,8 @@
 use super::Finding;
 use crate::tree::{File, Tree};
 
-const PROTOCOL_CRATES: &[&str] = &["http", "conf", "h1", "http2", "fcgi", "dns", "proxy_protocol"];
+const PROTOCOL_CRATES: &[&str] =
+    &["field_codes", "http", "conf", "h1", "http2", "fcgi", "dns", "proxy_protocol"];
 
 /// What no protocol crate names, and what it takes instead.
 const BANNED: &[(&str, &str)] = &[

@@ -1,11 +1,18 @@
 //! Decodes field blocks.
 
-use super::table::{DynamicTable, STATIC};
-use super::{Malformed, huffman, integer};
+use super::Malformed;
+use super::table::STATIC;
 use crate::HeaderList;
+use field_codes::{DynamicTable, integer, text};
 
 /// How often a block may resize the table (RFC 7541, section 4.2).
 const RESIZES_MAX: u32 = 2;
+
+/// The largest index or size of a table that is accepted.
+const NUMBER_MAX: u64 = 1 << 24;
+
+/// A whole byte of ones fills up texts of some servers.
+const PADDING_LENIENT: u32 = 8;
 
 /// A field list may exceed its limit by this factor and is still read to its end.
 const TOLERANCE: usize = 4;
@@ -59,17 +66,17 @@ impl Decoder {
             }
             match first {
                 0x80.. => {
-                    let (index, after) = integer::read(rest, 7)?;
+                    let (index, after) = read_number(rest, 7)?;
                     let (name, value) = self.entry(index)?;
                     list.add(name, value);
                     (rest, resizes) = (after, RESIZES_MAX);
                 }
                 0x20..0x40 => {
-                    let (size, after) = integer::read(rest, 5)?;
-                    if resizes == RESIZES_MAX || size as usize > self.allowed {
+                    let (size, after) = read_number(rest, 5)?;
+                    if resizes == RESIZES_MAX || size > self.allowed {
                         return Err(Malformed::Resize);
                     }
-                    self.table.resize(size as usize);
+                    self.table.resize(size);
                     (rest, resizes) = (after, resizes + 1);
                 }
                 0x40.. => (rest, resizes) = (self.literal(rest, 6, Literal::Indexed, list)?, RESIZES_MAX),
@@ -87,7 +94,7 @@ impl Decoder {
         literal: Literal,
         list: &mut HeaderList,
     ) -> Result<&'a [u8], Malformed> {
-        let (index, rest) = integer::read(input, prefix_bits)?;
+        let (index, rest) = read_number(input, prefix_bits)?;
         let scratch = list.begin();
         let rest = match index {
             0 => self.text(rest, scratch)?,
@@ -106,31 +113,31 @@ impl Decoder {
         Ok(rest)
     }
 
-    fn entry(&self, index: u32) -> Result<(&[u8], &[u8]), Malformed> {
-        let index = (index as usize).checked_sub(1).ok_or(Malformed::Index)?;
+    fn entry(&self, index: usize) -> Result<(&[u8], &[u8]), Malformed> {
+        let index = index.checked_sub(1).ok_or(Malformed::Index)?;
         match STATIC.get(index) {
             Some((name, value)) => Ok((name.as_bytes(), value.as_bytes())),
             None => self.table.get(index - STATIC.len()).ok_or(Malformed::Index),
         }
     }
 
-    /// Appends a text and returns what follows it (RFC 7541, section 5.2).
+    /// Appends a text and returns what follows it.
     fn text<'a>(&self, input: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Malformed> {
-        let is_encoded = input.first().is_some_and(|first| first & 0x80 != 0);
-        let (length, rest) = integer::read(input, 7)?;
-        let (text, rest) = rest.split_at_checked(length as usize).ok_or(Malformed::Truncated)?;
-        match is_encoded {
-            true => huffman::decode(text, if self.is_lenient { 8 } else { 7 }, out)?,
-            false => out.extend_from_slice(text),
-        }
-        Ok(rest)
+        let padding = if self.is_lenient { PADDING_LENIENT } else { text::PADDING_MAX };
+        Ok(text::read(input, 7, padding, out)?)
     }
+}
+
+fn read_number(input: &[u8], prefix_bits: u32) -> Result<(usize, &[u8]), Malformed> {
+    let (number, rest) = integer::read::<NUMBER_MAX>(input, prefix_bits)?;
+    Ok((usize::try_from(number).unwrap_or(usize::MAX), rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Decoder, Malformed};
     use crate::HeaderList;
+    use field_codes::Malformed::{Huffman, Truncated};
 
     fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<String, Malformed> {
         let mut list = HeaderList::new(1000);
@@ -174,13 +181,13 @@ mod tests {
         for (block, error) in [
             (&[0x80][..], Malformed::Index),
             (&[0xbe], Malformed::Index),
-            (&[0x7f], Malformed::Truncated),
-            (&[0x40, 1, b'a', 2, b'b'], Malformed::Truncated),
-            (&[0x40], Malformed::Truncated),
+            (&[0x7f], Malformed::Code(Truncated)),
+            (&[0x40, 1, b'a', 2, b'b'], Malformed::Code(Truncated)),
+            (&[0x40], Malformed::Code(Truncated)),
             (&[0x3f, 0xe2, 0x1f], Malformed::Resize),
             (&[0x20, 0x20, 0x20, 0x82], Malformed::Resize),
             (&[0x82, 0x20], Malformed::Resize),
-            (&[0x00, 0x81, 0x00, 0], Malformed::Huffman),
+            (&[0x00, 0x81, 0x00, 0], Malformed::Code(Huffman)),
         ] {
             assert_eq!(decode(&mut Decoder::new(4096), block), Err(error), "{block:x?}");
         }
@@ -192,7 +199,7 @@ mod tests {
     fn more_is_accepted_of_servers() {
         let mut decoder = Decoder::new(4096).lenient();
         let padded = [0x40, 1, b'a', 0x83, 0x64, 0x02, 0xff];
-        assert_eq!(decode(&mut Decoder::new(4096), &padded), Err(Malformed::Huffman));
+        assert_eq!(decode(&mut Decoder::new(4096), &padded), Err(Malformed::Code(Huffman)));
         assert_eq!(decode(&mut decoder, &padded).as_deref(), Ok("a: 302\n"));
         let long = [&[0x40, 1, b'b', 60][..], &[b'x'; 60]].concat();
         let mut list = HeaderList::new(40);

@@ -1,7 +1,8 @@
 //! Writing blocks of fields.
 
-use super::table::{DynamicTable, ENTRY_OVERHEAD, STATIC, find_static};
-use super::{hash, huffman, integer};
+use super::hash;
+use super::table::{STATIC, find_static};
+use field_codes::{DynamicTable, ENTRY_OVERHEAD, integer, text};
 
 /// How large our table is at most, in bytes. A larger one of the peer is not filled.
 const TABLE_MAX: usize = 4096;
@@ -112,7 +113,7 @@ impl Encoder {
         let prefix_bits = if first == INDEXED { 6 } else { 4 };
         let known = static_name.or_else(|| Some(STATIC.len() + 1 + self.table.find_name(name)?));
         literal_name(name, known, (first, prefix_bits), out);
-        text(value, out);
+        text::write(out, 0, 7, value);
     }
 }
 
@@ -122,7 +123,7 @@ pub(crate) fn static_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         (Some(index), true) => integer::write(out, 0x80, 7, index),
         (static_name, _) => {
             literal_name(name, static_name, (0, 4), out);
-            text(value, out);
+            text::write(out, 0, 7, value);
         }
     }
 }
@@ -130,8 +131,7 @@ pub(crate) fn static_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 /// As [`static_field`], with a value whose bytes are not encoded, so that others of its length can take their place.
 pub(crate) fn plain_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     literal_name(name, find_static(name, value).0, (0, 4), out);
-    integer::write(out, 0, 7, value.len());
-    out.extend_from_slice(value);
+    text::write_plain(out, 0, 7, value);
 }
 
 /// Appends the beginning of a field that is written in full, with the index of the name if it has one.
@@ -140,20 +140,8 @@ fn literal_name(name: &[u8], index: Option<usize>, (first, prefix_bits): (u8, u3
         Some(index) => integer::write(out, first, prefix_bits, index),
         None => {
             out.push(first);
-            text(name, out);
+            text::write(out, 0, 7, name);
         }
-    }
-}
-
-/// Appends a text, encoded where that is shorter.
-fn text(text: &[u8], out: &mut Vec<u8>) {
-    let encoded = huffman::encoded_length(text);
-    if encoded < text.len() {
-        integer::write(out, 0x80, 7, encoded);
-        huffman::encode(text, out);
-    } else {
-        integer::write(out, 0, 7, text.len());
-        out.extend_from_slice(text);
     }
 }
 

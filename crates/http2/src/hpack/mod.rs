@@ -2,8 +2,6 @@
 
 mod decode;
 mod encode;
-mod huffman;
-mod integer;
 mod table;
 
 pub(crate) use decode::Decoder;
@@ -12,16 +10,18 @@ pub(crate) use encode::{Encoder, Indexing, plain_field, static_field};
 /// Why a block cannot be decoded. The decoder cannot be used after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// The block ends in the middle of a field.
-    Truncated,
-    /// An integer is too large.
-    Integer,
-    /// A text is not encoded by the rules of the Huffman code.
-    Huffman,
+    /// An integer or a text is malformed, or the block ends in the middle of a field.
+    Code(field_codes::Malformed),
     /// An index has no entry.
     Index,
     /// The table is resized beyond its limit, or in the wrong place.
     Resize,
+}
+
+impl From<field_codes::Malformed> for Malformed {
+    fn from(malformed: field_codes::Malformed) -> Malformed {
+        Malformed::Code(malformed)
+    }
 }
 
 /// A hash of a name and a value.

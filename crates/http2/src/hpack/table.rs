@@ -1,11 +1,19 @@
-//! The static and the dynamic table (RFC 7541, section 2.3).
+//! The static table (RFC 7541, appendix A).
 
-use std::collections::VecDeque;
+use field_codes::StaticTable;
 
-/// What an entry counts besides its texts, in bytes (RFC 7541, section 4.1).
-pub(super) const ENTRY_OVERHEAD: usize = 32;
+static TABLE: StaticTable<61> = StaticTable::new(&STATIC);
 
-/// The static table (RFC 7541, appendix A).
+/// The index of a name in the static table, from 1 on, and whether the value there is the same. An empty value is never
+/// the same.
+pub(super) fn find_static(name: &[u8], value: &[u8]) -> (Option<usize>, bool) {
+    match TABLE.find(name, value) {
+        Some((place, is_whole)) => (Some(place + 1), is_whole && !value.is_empty()),
+        None => (None, false),
+    }
+}
+
+/// Its entries. The first one has the index 1.
 pub(super) const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),
@@ -70,233 +78,18 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// The places of the names in the static table, found by a hash. 0 is free; others count from 1, as the RFC does.
-static NAMES: [u8; PLACES] = hash_names();
-
-const PLACES: usize = 256;
-
-const fn hash_names() -> [u8; PLACES] {
-    let mut places = [0; PLACES];
-    let mut index = 0;
-    while index < STATIC.len() {
-        let name = STATIC[index].0.as_bytes();
-        // The first entry of a name is its place. Further ones follow it.
-        if index == 0 || !is_same(name, STATIC[index - 1].0.as_bytes()) {
-            let mut place = hash_name(name);
-            while places[place] != 0 {
-                place = (place + 1) % PLACES;
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "there are 61 entries")]
-            {
-                places[place] = index as u8 + 1;
-            }
-        }
-        index += 1;
-    }
-    places
-}
-
-const fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let mut same = one.len() == other.len();
-    let mut at = 0;
-    while same && at < one.len() {
-        same = one[at] == other[at];
-        at += 1;
-    }
-    same
-}
-
-/// The hash uses the length of a name and three of its bytes.
-const fn hash_name(name: &[u8]) -> usize {
-    if name.is_empty() {
-        return 0;
-    }
-    let (first, middle, last) =
-        (name[0] as usize, name[name.len() / 2] as usize, name[name.len() - 1] as usize);
-    (first * 3 + middle * 17 + last * 29 + name.len() * 7) % PLACES
-}
-
-/// The index of a name in the static table, and whether the value there is the same.
-pub(super) fn find_static(name: &[u8], value: &[u8]) -> (Option<usize>, bool) {
-    let mut place = hash_name(name);
-    let first = loop {
-        let index = usize::from(NAMES[place]);
-        if index == 0 {
-            return (None, false);
-        }
-        if STATIC[index - 1].0.as_bytes() == name {
-            break index;
-        }
-        place = (place + 1) % PLACES;
-    };
-    let same_name = STATIC[first - 1..].iter().take_while(|(own, _)| own.as_bytes() == name);
-    let mut values = same_name.map(|(_, own)| own.as_bytes());
-    match values.position(|own| own == value && !value.is_empty()) {
-        Some(offset) => (Some(first + offset), true),
-        None => (Some(first), false),
-    }
-}
-
-/// The memory of texts grows by so many bytes at least, and no more of it is unused: an idle connection keeps it.
-const GROWTH: usize = 512;
-
-/// A dynamic table. Its texts follow each other in one piece of memory.
-#[derive(Debug, Default)]
-pub(super) struct DynamicTable {
-    texts: Vec<u8>,
-    /// The newest entry is the first.
-    entries: VecDeque<Entry>,
-    /// The size of all entries as the RFC counts it, in bytes.
-    size: usize,
-    size_max: usize,
-}
-
-/// Where the texts of an entry stand.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u32,
-    name_length: u32,
-    value_length: u32,
-    /// Of name and value, to find an entry fast.
-    hash: u32,
-}
-
-impl Entry {
-    fn length(self) -> usize {
-        self.name_length as usize + self.value_length as usize
-    }
-
-    fn size(self) -> usize {
-        self.length() + ENTRY_OVERHEAD
-    }
-}
-
-impl DynamicTable {
-    pub(super) fn new(size_max: usize) -> DynamicTable {
-        DynamicTable { size_max, ..DynamicTable::default() }
-    }
-
-    /// Changes how large the table may be, which evicts entries.
-    pub(super) fn resize(&mut self, size_max: usize) {
-        self.size_max = size_max;
-        self.evict(0);
-    }
-
-    pub(super) fn size_max(&self) -> usize {
-        self.size_max
-    }
-
-    /// How much memory the table has, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.texts.capacity() + self.entries.capacity() * size_of::<Entry>()
-    }
-
-    /// Adds an entry in front of all others. One that is larger than the table empties it (RFC 7541, section 4.4).
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8], hash: u32) {
-        let size = name.len() + value.len() + ENTRY_OVERHEAD;
-        self.evict(size);
-        if size > self.size_max {
-            return;
-        }
-        let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let entry = Entry {
-            start: number(self.texts.len()),
-            name_length: number(name.len()),
-            value_length: number(value.len()),
-            hash,
-        };
-        let length = name.len() + value.len();
-        if self.texts.capacity() - self.texts.len() < length {
-            self.texts.reserve_exact(length.max(GROWTH));
-        }
-        self.texts.extend_from_slice(name);
-        self.texts.extend_from_slice(value);
-        self.entries.push_front(entry);
-        self.size += size;
-    }
-
-    /// The name and the value of an entry; 0 is the newest one.
-    pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let entry = self.entries.get(index)?;
-        let texts = &self.texts[entry.start as usize..][..entry.length()];
-        Some(texts.split_at(entry.name_length as usize))
-    }
-
-    /// The place of an entry with this name and value.
-    pub(super) fn find(&self, name: &[u8], value: &[u8], hash: u32) -> Option<usize> {
-        self.entries.iter().enumerate().find_map(|(index, entry)| {
-            (entry.hash == hash && self.get(index) == Some((name, value))).then_some(index)
-        })
-    }
-
-    /// The place of an entry with this name.
-    pub(super) fn find_name(&self, name: &[u8]) -> Option<usize> {
-        (0..self.entries.len()).find(|&index| self.get(index).is_some_and(|(own, _)| own == name))
-    }
-
-    /// Evicts the oldest entries until there is room for so many bytes.
-    fn evict(&mut self, wanted: usize) {
-        while self.size + wanted > self.size_max
-            && let Some(entry) = self.entries.pop_back()
-        {
-            self.size -= entry.size();
-        }
-        let Some(oldest) = self.entries.back() else {
-            self.texts.clear();
-            return;
-        };
-        // The texts of evicted entries stand in front. They are removed only when they are many.
-        let unused = oldest.start as usize;
-        if unused > GROWTH {
-            self.texts.drain(..unused);
-            for entry in &mut self.entries {
-                entry.start -= u32::try_from(unused).unwrap_or(0);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{DynamicTable, GROWTH, STATIC, find_static};
-
-    #[test]
-    fn entries_are_evicted_oldest_first() {
-        let mut table = DynamicTable::new(3 * 34);
-        for name in [b"a", b"b", b"c", b"d"] {
-            table.add(name, b"1", 0);
-        }
-        let names: Vec<_> = (0..4).map_while(|index| table.get(index)).map(|(name, _)| name[0]).collect();
-        assert_eq!(names, b"dcb");
-        assert_eq!((table.find(b"c", b"1", 0), table.find(b"c", b"2", 0)), (Some(1), None));
-        assert_eq!((table.find_name(b"b"), table.find_name(b"a")), (Some(2), None));
-        table.resize(34);
-        assert_eq!((table.get(0).unwrap().0, table.get(1)), (&b"d"[..], None));
-        table.add(b"too", &[0; 100], 0);
-        assert_eq!((table.get(0), table.size), (None, 0));
-    }
+    use super::{STATIC, find_static};
 
     #[test]
     fn static_names_are_found() {
         for (index, (name, value)) in STATIC.iter().enumerate() {
-            let first = 1 + STATIC.iter().position(|(other, _)| other == name).unwrap();
-            assert_eq!(find_static(name.as_bytes(), b"another"), (Some(first), false), "{name}");
+            let first = STATIC.iter().position(|(other, _)| other == name).unwrap();
+            assert_eq!(find_static(name.as_bytes(), b"another"), (Some(first + 1), false), "{name}");
             let whole = (Some(index + 1), !value.is_empty());
             assert_eq!(find_static(name.as_bytes(), value.as_bytes()), whole, "{name}: {value}");
         }
-        for name in ["", "x", "serve", "servers", "Server", "accept-rangez"] {
-            assert_eq!(find_static(name.as_bytes(), b""), (None, false), "{name}");
-        }
-    }
-
-    #[test]
-    fn texts_do_not_pile_up() {
-        let mut table = DynamicTable::new(1000);
-        for index in 0..10_000 {
-            let value = vec![index.to_string().as_bytes()[0]; index % 300];
-            table.add(b"name", &value, 0);
-            assert_eq!(table.get(0), Some((&b"name"[..], &value[..])));
-            assert!(table.texts.capacity() <= 1000 + 2 * GROWTH && table.size <= 1000);
-        }
+        assert_eq!(find_static(b"x", b""), (None, false));
     }
 }

@@ -1,6 +1,6 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B). It is canonical: the lengths of the codes determine the codes.
+//! The Huffman code of HPACK and QPACK (RFC 7541, appendix B). It is canonical: the lengths of the codes determine the codes.
 
-use super::Malformed;
+use crate::Malformed;
 
 /// The symbol that ends a text. It must not be sent.
 const END: usize = 256;
@@ -90,7 +90,7 @@ fn upper_half(bits: u64) -> u32 {
 }
 
 /// Appends the text that was encoded. Up to so many ones fill up its end: 7, or 8.
-pub(super) fn decode(encoded: &[u8], padding: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(crate) fn decode(encoded: &[u8], padding: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
     // Bits that were read, aligned to the left, and how many.
     let (mut bits, mut count) = (0u64, 0u32);
     let mut rest = encoded.iter();
@@ -128,12 +128,12 @@ fn long_symbol(window: u32) -> (usize, u32) {
 }
 
 /// The length of a text when encoded, in bytes.
-pub(super) fn encoded_length(text: &[u8]) -> usize {
+pub(crate) fn encoded_length(text: &[u8]) -> usize {
     text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum::<usize>().div_ceil(8)
 }
 
 /// Appends a text, encoded.
-pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for &byte in text {
         let length = u32::from(LENGTHS[usize::from(byte)]);
