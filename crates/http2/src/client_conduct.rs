@@ -1,9 +1,9 @@
 //! What servers may do, and what ends a stream or the connection of a client.
 
 use crate::frame::{PREFACE, kind};
-use crate::response::{ResponseOptions, write_response, write_trailers};
 use crate::testing::{Side, frame};
 use crate::{Code, Connection, Content, Event, Limits, Request, write_request};
+use crate::{ResponseOptions, write_response, write_trailers};
 use http::{Fields, ResponseHead, Status};
 
 const LIMITS: Limits = Limits { streams: 1, window: 1000, list_size: 6000, field_size: 4000 };

@@ -5,10 +5,10 @@
 
 use crate::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
 use crate::properties::frames;
-use crate::request::{RequestRules, read_request};
-use crate::response::{ResponseOptions, write_response};
 use crate::testing::frame;
 use crate::{Code, Connection, Event, HeaderList, Limits};
+use crate::{RequestRules, read_request};
+use crate::{ResponseOptions, write_response};
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};

@@ -1,9 +1,9 @@
 //! What clients may do, and what ends a stream or the connection.
 
 use crate::frame::{FrameHead, PREFACE, kind};
-use crate::response::{ResponseOptions, write_response};
 use crate::testing::{Side, frame};
 use crate::{Code, Connection, Content, Event, HeaderList, Limits, Priority};
+use crate::{ResponseOptions, write_response};
 use http::{ResponseHead, Status};
 
 const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 6000, field_size: 4000 };

@@ -9,10 +9,10 @@ pub use writing::Content;
 use crate::budget::Budget;
 use crate::frame::{MAX, PREFACE, write_goaway, write_window_update};
 use crate::hpack::{Decoder, Encoder};
-use crate::priority::EarlyPriorities;
 use crate::settings::{MAX_CONCURRENT_STREAMS, Settings, WINDOW, write_settings};
 use crate::streams::Streams;
 use crate::{Code, Failure, HeaderList, Priority};
+use http::EarlyPriorities;
 use std::ops::Range;
 
 /// The size of the table that the peer's blocks refer to, in bytes.
@@ -55,7 +55,7 @@ pub struct Connection {
     encoder: Encoder,
     streams: Streams,
     /// What the client said about streams that it has not opened.
-    priorities: EarlyPriorities,
+    priorities: EarlyPriorities<u32>,
     /// How much may be sent on all streams together, in bytes.
     send_window: i64,
     /// How much the peer may send on all streams together, in bytes.

@@ -1,10 +1,10 @@
 //! One entry to the whole machine, for fuzzing.
 
-use crate::request::{RequestRules, read_request};
-use crate::response::{ResponseOptions, write_response};
 use crate::{
     Code, Connection, Content, Event, Failure, HeaderList, Limits, Request, read_response, write_request,
 };
+use crate::{RequestRules, read_request};
+use crate::{ResponseOptions, write_response};
 use http::{Fields, RequestHead, ResponseHead, Status};
 
 /// Reads a connection's bytes to their end or to the first error, in pieces that end at `ends`, and answers each request.

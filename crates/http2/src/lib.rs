@@ -7,8 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
-mod asking;
 mod budget;
 #[cfg(test)]
 mod client_conduct;
@@ -21,8 +19,6 @@ mod connection;
 mod frame;
 mod fuzz;
 mod hpack;
-mod list;
-mod priority;
 #[cfg(test)]
 mod properties;
 mod request;
@@ -32,13 +28,14 @@ mod streams;
 #[cfg(test)]
 mod testing;
 
-pub use answer::{MalformedResponse, read_response, read_trailers};
-pub use asking::{Request, write_request};
 pub use code::{Code, Failure};
 pub use connection::{Connection, Content, Event, Limits, Read};
 pub use frame::{FRAME_SIZE, PREFACE};
 pub use fuzz::{read_all, read_all_of_server};
-pub use list::HeaderList;
-pub use priority::Priority;
-pub use request::{MalformedRequest, RequestRules, read_request};
-pub use response::{BlockWriter, ResponseOptions, write_interim, write_response, write_trailers};
+pub use http::Priority;
+pub use http::multiplexed::{
+    HeaderList, MalformedRequest, MalformedResponse, Request, RequestRules, ResponseOptions, read_response,
+    read_trailers, write_interim, write_request, write_trailers,
+};
+pub use request::read_request;
+pub use response::{BlockWriter, write_response};

@@ -1,30 +1,14 @@
 //! The blocks of fields that we send.
 
 use crate::hpack::{Encoder, Indexing, plain_field, static_field};
-use http::{Fields, HTTP_DATE_LENGTH, Places, ResponseHead, Status, breaks_framing, date_text};
-
-/// What a response head says beyond the [`ResponseHead`].
-#[derive(Clone, Copy, Debug)]
-pub struct ResponseOptions<'a> {
-    /// The value of `date`, if it is sent.
-    pub date: Option<&'a [u8; HTTP_DATE_LENGTH]>,
-    /// The value of `server`, if it is sent.
-    pub server: Option<&'static str>,
-}
+use http::multiplexed::{self, DIGITS, FieldWriter, ResponseOptions, describe, digits, write_fields};
+use http::{HTTP_DATE_LENGTH, Places, ResponseHead, breaks_framing};
 
 /// Appends the fields of one block.
 pub struct BlockWriter<'a> {
     pub(crate) encoder: &'a mut Encoder,
     pub(crate) out: &'a mut Vec<u8>,
 }
-
-/// Names that are longer are compared in lower case by a copy on the heap, in bytes.
-const NAME_MAX: usize = 64;
-
-/// Fields about one connection only, which HTTP/2 does not have (RFC 9113, section 8.2.2), and those that the writer of
-/// heads writes itself.
-const LEFT_OUT: [&str; 6] =
-    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length"];
 
 /// Fields whose values differ from one response to the next, or are secrets.
 const VOLATILE: [&str; 13] = [
@@ -43,24 +27,10 @@ const VOLATILE: [&str; 13] = [
     "set-cookie",
 ];
 
-impl BlockWriter<'_> {
-    /// Appends a field whose name is in lower case. One with a CR, LF or NUL is left out.
-    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+impl FieldWriter for BlockWriter<'_> {
+    fn add(&mut self, name: &[u8], value: &[u8]) {
         if !breaks_framing(value) {
             self.encoder.field(name, value, indexing(name), self.out);
-        }
-    }
-
-    /// Appends a field whose name is written in any case.
-    pub(crate) fn add_any_case(&mut self, name: &[u8], value: &[u8]) {
-        let mut small = [0; NAME_MAX];
-        match small.get_mut(..name.len()) {
-            Some(small) => {
-                small.copy_from_slice(name);
-                small.make_ascii_lowercase();
-                self.add(small, value);
-            }
-            None => self.add(&name.to_ascii_lowercase(), value),
         }
     }
 }
@@ -85,23 +55,7 @@ pub fn write_response(head: &ResponseHead, options: &ResponseOptions<'_>, block:
                 memo.http2.keep(head, settings, &block.out[start..], places);
             }
         }
-        _ => write_anew(head, options, block),
-    }
-}
-
-fn write_anew(head: &ResponseHead, options: &ResponseOptions<'_>, block: &mut BlockWriter<'_>) {
-    let (server, date) = (options.server, options.date);
-    block.add(b":status", digits(u64::from(head.status.0), 3, &mut [0; DIGITS]));
-    if let Some(server) = server.filter(|_| head.fields.get("server").is_none()) {
-        block.add(b"server", server.as_bytes());
-    }
-    if let Some(date) = date.filter(|_| head.fields.get("date").is_none()) {
-        block.add(b"date", date);
-    }
-    describe(head, |name, value| block.add(name, value));
-    write_fields(&head.fields, block);
-    if head.accept_ranges {
-        block.add(b"accept-ranges", b"bytes");
+        _ => multiplexed::write_response(head, options, block),
     }
 }
 
@@ -132,66 +86,11 @@ fn write_prebuilt(
     Places { date_at, fields }
 }
 
-/// Gives the fields that describe the content to `add`.
-fn describe(head: &ResponseHead, mut add: impl FnMut(&[u8], &[u8])) {
-    if let Some(content_type) = &head.content_type {
-        add(b"content-type", content_type);
-    }
-    if let Some(length) = head.content_length.filter(|_| head.status != Status::NO_CONTENT) {
-        add(b"content-length", digits(length, 1, &mut [0; DIGITS]));
-    }
-    if let Some(seconds) = head.last_modified {
-        add(b"last-modified", &date_text(seconds));
-    }
-    if let Some(location) = &head.location {
-        add(b"location", location);
-    }
-    if head.vary {
-        add(b"vary", b"Accept-Encoding");
-    }
-    if let Some(etag) = &head.etag {
-        add(b"etag", etag);
-    }
-}
-
-/// The most digits of a number.
-const DIGITS: usize = 20;
-
-/// Writes a number in decimal to the end of a text, with so many digits at least.
-fn digits(mut number: u64, least: usize, text: &mut [u8; DIGITS]) -> &[u8] {
-    let mut start = text.len();
-    while number > 0 || text.len() - start < least {
-        start -= 1;
-        text[start] = b'0' + (number % 10).to_le_bytes()[0];
-        number /= 10;
-    }
-    &text[start..]
-}
-
-/// Writes the head of an interim response (RFC 9110, section 15.2).
-pub fn write_interim(status: Status, fields: &Fields, block: &mut BlockWriter<'_>) {
-    block.add(b":status", digits(u64::from(status.0), 3, &mut [0; DIGITS]));
-    write_fields(fields, block);
-}
-
-/// Writes the fields after the content (RFC 9113, section 8.1).
-pub fn write_trailers(trailers: &Fields, block: &mut BlockWriter<'_>) {
-    write_fields(trailers, block);
-}
-
-fn write_fields(fields: &Fields, block: &mut BlockWriter<'_>) {
-    for field in fields.iter() {
-        if !LEFT_OUT.iter().any(|name| field.is(name)) && !field.name.starts_with(b":") {
-            block.add_any_case(field.name, field.value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{BlockWriter, ResponseOptions, write_response};
-    use crate::HeaderList;
+    use super::{BlockWriter, write_response};
     use crate::hpack::{Decoder, Encoder};
+    use crate::{HeaderList, ResponseOptions};
     use http::{Fields, ResponseHead, Status};
     use std::rc::Rc;
 

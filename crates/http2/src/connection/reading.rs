@@ -8,10 +8,10 @@ use crate::frame::{
     FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, number, write_frame, write_reset,
     write_window_update,
 };
-use crate::request::are_trailers_valid;
 use crate::settings::{WINDOW, write_ack};
 use crate::streams::{Absent, Stream};
 use crate::{Code, Failure, HeaderList, Priority};
+use http::multiplexed::are_trailers_valid;
 
 /// How much longer than the list of fields a block may be that is encoded, in bytes.
 const BLOCK_SLACK: usize = 4 * 1024;

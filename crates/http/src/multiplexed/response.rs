@@ -1,9 +1,9 @@
-//! From the fields of a block to the head of a response (RFC 9113, section 8.3.2).
+//! From a list of fields to the head of a response (RFC 9113, section 8.3.2; RFC 9114, section 4.3.2).
 
-use crate::HeaderList;
-use http::{Fields, Status, breaks_framing};
+use super::HeaderList;
+use crate::{Fields, Status, breaks_framing};
 
-/// A response that breaks the rules: the line for the error log, without \"upstream\" in front.
+/// A response that breaks the rules: the line for the error log, without "upstream" in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedResponse(pub &'static str);
 
@@ -57,8 +57,8 @@ fn add_fields<'a>(
 #[cfg(test)]
 mod tests {
     use super::read_response;
-    use crate::HeaderList;
-    use http::{Fields, Status};
+    use crate::multiplexed::HeaderList;
+    use crate::{Fields, Status};
 
     fn read(fields: &[(&str, &str)]) -> Result<(Status, usize), &'static str> {
         let mut list = HeaderList::new(10_000);

@@ -57,7 +57,7 @@ impl HeaderList {
     }
 
     /// Whether the block has more than so many times what there is room for.
-    pub(crate) fn is_longer_by(&self, times: usize) -> bool {
+    pub fn is_longer_by(&self, times: usize) -> bool {
         self.size > self.size_max.saturating_mul(times)
     }
 
@@ -77,7 +77,7 @@ impl HeaderList {
     }
 
     /// Adds a field, if there is room.
-    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
         if self.has_room(name.len(), value.len()) {
             self.texts.extend_from_slice(name);
             self.texts.extend_from_slice(value);
@@ -86,13 +86,18 @@ impl HeaderList {
     }
 
     /// The memory for a field that is being read: its name, and then its value.
-    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+    pub fn begin(&mut self) -> &mut Vec<u8> {
         self.scratch.clear();
         &mut self.scratch
     }
 
+    /// The memory for the field that is being read, with what was read of it.
+    pub fn scratch(&mut self) -> &mut Vec<u8> {
+        &mut self.scratch
+    }
+
     /// Adds the field that was read, if there is room.
-    pub(crate) fn end(&mut self, name_length: usize) {
+    pub fn end(&mut self, name_length: usize) {
         if self.has_room(name_length, self.scratch.len() - name_length) {
             self.texts.extend_from_slice(&self.scratch);
             self.note_end(name_length);

@@ -42,13 +42,19 @@ impl Priority {
     }
 }
 
-/// Priorities of streams that are not open yet (RFC 9218, section 7.1).
-#[derive(Debug, Default)]
-pub(crate) struct EarlyPriorities(Vec<(u32, Priority)>);
+/// Priorities of streams that are not open yet (RFC 9218, sections 7.1 and 7.2), by the numbers of the streams.
+#[derive(Debug)]
+pub struct EarlyPriorities<Id>(Vec<(Id, Priority)>);
 
-impl EarlyPriorities {
+impl<Id> Default for EarlyPriorities<Id> {
+    fn default() -> EarlyPriorities<Id> {
+        EarlyPriorities(Vec::new())
+    }
+}
+
+impl<Id: Copy + PartialOrd> EarlyPriorities<Id> {
     /// Keeps a priority. Those of streams up to `last` are of no use any more; the oldest one goes where there are too many.
-    pub(crate) fn add(&mut self, stream: u32, priority: Priority, last: u32) {
+    pub fn add(&mut self, stream: Id, priority: Priority, last: Id) {
         self.0.retain(|&(other, _)| other > last && other != stream);
         if self.0.len() == EARLY_MAX {
             self.0.remove(0);
@@ -57,7 +63,7 @@ impl EarlyPriorities {
     }
 
     /// Takes the priority of a stream.
-    pub(crate) fn take(&mut self, stream: u32) -> Option<Priority> {
+    pub fn take(&mut self, stream: Id) -> Option<Priority> {
         let place = self.0.iter().position(|&(other, _)| other == stream)?;
         let (_, priority) = self.0.remove(place);
         if self.0.is_empty() {
@@ -66,8 +72,9 @@ impl EarlyPriorities {
         Some(priority)
     }
 
-    pub(crate) fn memory(&self) -> usize {
-        self.0.capacity() * size_of::<(u32, Priority)>()
+    /// How much memory they have, in bytes.
+    pub fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<(Id, Priority)>()
     }
 }
 
@@ -98,7 +105,7 @@ mod tests {
 
     #[test]
     fn early_priorities_are_bounded() {
-        let mut early = EarlyPriorities::default();
+        let mut early = EarlyPriorities::<u32>::default();
         let priority = |urgency| Priority { urgency, is_incremental: false };
         for index in 0..100 {
             early.add(2 * index + 1, priority(1), 0);
