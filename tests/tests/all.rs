@@ -31,6 +31,7 @@ mod fmt;
 mod following;
 mod gateways;
 mod grpc;
+mod half_close;
 mod htaccess;
 mod http2;
 mod httpd;

@@ -33,8 +33,8 @@ pub struct Tunnel {
     pub before: Bytes,
     /// How long both sides may be silent.
     pub idle: Duration,
-    /// Whether one side may still send after the other has ended.
-    pub half_close: bool,
+    /// How long one side may be silent after the other has ended; without it, the tunnel ends then.
+    pub half_close: Option<Duration>,
     /// How many bytes a second go to the upstream server, and to the client; 0 is any number.
     pub rates: (u64, u64),
 }
@@ -47,8 +47,8 @@ pub trait Duplex {
     /// Writes a part of the bytes and returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
-    /// Tells the server that nothing more is written.
-    fn end_writing(&mut self) {}
+    /// Tells the server, after all bytes, that nothing more is written. Unless it `goes_on`, the connection closes next.
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, goes_on: bool) -> Poll<()>;
 }
 
 /// A part of the content.

@@ -115,13 +115,11 @@ pub trait End: BodyReader {
     /// What limits the waiting for the client; none where no client is waited for.
     fn timer(&self) -> Option<&Timer>;
 
-    /// Whether the client of a tunnel still gets what the other side sends after it has ended its own side.
-    fn receives_after_its_end(&self) -> bool {
-        false
+    /// Tells the client of a tunnel that nothing more is sent, while it may still send. Ready when that has left.
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange) -> Poll<()> {
+        let _ = (cx, exchange);
+        Poll::Ready(())
     }
-
-    /// Tells the client of a tunnel that nothing more is sent, while it may still send.
-    fn end_writing(&mut self) {}
 
     /// Whether the request is only explained: then nothing is waited for, and no other server is asked.
     fn explains(&self) -> bool {

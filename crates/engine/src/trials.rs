@@ -410,6 +410,8 @@ struct Said {
     ended: bool,
     /// Whether it takes nothing at present.
     is_blocked: bool,
+    /// Whether it knows that the client has ended.
+    knows_end: bool,
 }
 
 impl Duplex for Far {
@@ -433,17 +435,27 @@ impl Duplex for Far {
         far.got.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
+
+    fn poll_end_writing(&mut self, _: &mut Context<'_>, _: bool) -> Poll<()> {
+        let mut far = self.0.borrow_mut();
+        far.knows_end = !far.is_blocked;
+        if far.is_blocked { Poll::Pending } else { Poll::Ready(()) }
+    }
 }
 
-/// A request that has become a tunnel to this end.
+/// A request that has become a tunnel to this end, and ends with either side.
 fn tunnel(far: &Far) -> Request {
+    tunnel_of(far, None)
+}
+
+fn tunnel_of(far: &Far, half_close: Option<Duration>) -> Request {
     let mut request = request("location / { }");
     let tunnel = Tunnel {
         far: Box::new(far.clone()),
         first: Bytes::from("first "),
         before: Bytes::new(),
         idle: Duration::from_secs(1),
-        half_close: false,
+        half_close,
         rates: (0, 0),
     };
     request.start(Progress::Respond(Body::Tunnel(Box::new(tunnel))));
@@ -496,6 +508,37 @@ fn a_tunnel_whose_client_ends_first_moves_all_that_the_client_sent() {
     far.0.borrow_mut().is_blocked = false;
     assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
     assert_eq!(far.0.borrow().got, b"last words");
+}
+
+#[test]
+fn a_tunnel_may_go_on_after_the_end_of_one_side() {
+    let (far, mut end) = (Far::default(), Memory::new(100));
+    let mut request = tunnel_of(&far, Some(Duration::from_secs(1)));
+    far.0.borrow_mut().is_blocked = true;
+    end.upload.push_back(Bytes::from("question"));
+    end.upload_ended = true;
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert!(!far.0.borrow().knows_end, "the end overtakes the bytes");
+    far.0.borrow_mut().is_blocked = false;
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert!(far.0.borrow().knows_end && far.0.borrow().got == b"question");
+    far.0.borrow_mut().says.push_back(Bytes::from("answer"));
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!(end.text(), "first answer");
+    far.0.borrow_mut().ended = true;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+}
+
+#[test]
+fn a_tunnel_that_ends_waits_until_the_server_has_the_end() {
+    let (far, mut end) = (Far::default(), Memory::new(100));
+    let mut request = tunnel(&far);
+    end.upload_ended = true;
+    far.0.borrow_mut().is_blocked = true;
+    assert!(poll(&mut request, &mut end).is_pending());
+    far.0.borrow_mut().is_blocked = false;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    assert!(far.0.borrow().knows_end);
 }
 
 #[test]

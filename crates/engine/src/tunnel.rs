@@ -1,5 +1,5 @@
-//! After a change of protocol: bytes go both ways until one side has ended and the other has all of it, one of
-//! them breaks, or both are silent for too long. A client of HTTP/2 that has ended its side still gets the rest of the other.
+//! After a change of protocol: bytes go both ways until both sides have ended, one of them breaks, or both are silent for
+//! too long. Without `half_close`, the tunnel ends when one side has ended and the other has all of it.
 
 use super::end::{End, Sent};
 use crate::pipeline::Flow;
@@ -20,8 +20,8 @@ pub(super) struct Tunnelling {
     down: Way,
     /// How long both may be silent.
     idle: Duration,
-    /// Whether one side may still send after the other has ended.
-    half_close: bool,
+    /// How long one side may be silent after the other has ended; without it, the tunnel ends then.
+    half_close: Option<Duration>,
     /// When bytes were moved last, in milliseconds of uptime.
     moved_ms: u64,
     held: Held,
@@ -103,11 +103,6 @@ impl Way {
     fn is_over(&self) -> bool {
         self.is_ended && self.rest.is_empty()
     }
-
-    /// Whether the receiver has to learn now that nothing more comes.
-    fn is_to_tell(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_told, true)
-    }
 }
 
 impl Tunnelling {
@@ -135,13 +130,22 @@ impl Tunnelling {
         end: &mut E,
     ) -> Poll<()> {
         // Also where one way is over: the other may have something to move.
+        let limit = self.silence_limit();
         let (up, down) =
             with_room(|room| (self.poll_up(cx, flow, end, room), self.poll_down(cx, flow, end, room)));
         let (Ok(up), Ok(down)) = (up, down) else { return Poll::Ready(()) };
+        if self.is_over() {
+            return Poll::Ready(());
+        }
         self.held.set(self.up.rest.capacity() + self.down.rest.capacity());
         let has_moved = up || down;
         if has_moved {
             self.moved_ms = Time::now().uptime_ms;
+        }
+        if self.silence_limit() < limit
+            && let Some(timer) = end.timer()
+        {
+            timer.set(self.silence_limit());
         }
         match end.timer() {
             Some(timer) if !has_moved || !timer.is_awaited() => self.poll_silence(cx, timer),
@@ -155,10 +159,26 @@ impl Tunnelling {
         loop {
             ready!(timer.poll(cx));
             let silent = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.moved_ms));
-            match self.idle.checked_sub(silent) {
+            match self.silence_limit().checked_sub(silent) {
                 Some(left) => timer.set(left),
                 None => return Poll::Ready(()),
             }
+        }
+    }
+
+    /// How long both sides may be silent.
+    fn silence_limit(&self) -> Duration {
+        match self.half_close {
+            Some(limit) if self.up.is_told || self.down.is_told => limit,
+            _ => self.idle,
+        }
+    }
+
+    /// Whether nothing more can be moved.
+    fn is_over(&self) -> bool {
+        match self.half_close {
+            Some(_) => self.up.is_told && self.down.is_told,
+            None => self.up.is_told || self.down.is_told,
         }
     }
 
@@ -170,7 +190,7 @@ impl Tunnelling {
         end: &mut E,
         room: &mut [u8],
     ) -> Result<bool, Over> {
-        let Tunnelling { far, up, down, half_close, .. } = self;
+        let Tunnelling { far, up, half_close, .. } = self;
         let exchange = &mut flow.exchange;
         let mut moved = false;
         while up.pass(
@@ -181,14 +201,10 @@ impl Tunnelling {
         )? {
             moved = true;
         }
-        if !up.is_over() {
-            return Ok(moved);
+        if up.is_over() && !up.is_told {
+            up.is_told = far.poll_end_writing(cx, half_close.is_some()).is_ready();
         }
-        if *half_close && up.is_to_tell() {
-            far.end_writing();
-        }
-        let goes_on = end.receives_after_its_end() || (*half_close && !down.is_over());
-        if goes_on { Ok(moved) } else { Err(Over) }
+        Ok(moved)
     }
 
     /// Moves what comes from the upstream server. Returns whether anything came, or the client took more.
@@ -199,7 +215,7 @@ impl Tunnelling {
         end: &mut E,
         room: &mut [u8],
     ) -> Result<bool, Over> {
-        let Tunnelling { far, up, down, half_close, .. } = self;
+        let Tunnelling { far, down, half_close, .. } = self;
         let exchange = &mut flow.exchange;
         let mut moved = false;
         loop {
@@ -212,11 +228,10 @@ impl Tunnelling {
                 }
             }
             if down.is_over() {
-                if is_sent && *half_close && down.is_to_tell() {
-                    end.end_writing();
+                if is_sent && !down.is_told {
+                    down.is_told = half_close.is_none() || end.poll_end_writing(cx, exchange).is_ready();
                 }
-                let goes_on = !is_sent || (*half_close && !up.is_over());
-                return if goes_on { Ok(moved) } else { Err(Over) };
+                return Ok(moved);
             }
             if !is_sent && !end.has_room() {
                 return Ok(moved);

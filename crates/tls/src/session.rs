@@ -21,6 +21,8 @@ pub struct Session {
     connection: Connection,
     /// Whether the session has ended: bytes that arrive later are ignored.
     is_over: bool,
+    /// Whether our side has ended; the peer's may go on.
+    is_closed: bool,
     /// What the library does not report about the handshake.
     noted: Noted,
     is_established: bool,
@@ -125,7 +127,8 @@ impl Session {
 
     fn of(connection: Connection, client: Option<Box<Client>>) -> Session {
         let noted = Noted::default();
-        Session { connection, is_over: false, noted, is_established: false, had_early_data: false, client }
+        let (is_over, is_closed, is_established, had_early_data) = (false, false, false, false);
+        Session { connection, is_over, is_closed, noted, is_established, had_early_data, client }
     }
 
     /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
@@ -163,7 +166,8 @@ impl Session {
         self.drive(incoming, output, content, Intent::Write(plain))
     }
 
-    /// As [`process`](Self::process), and then says that nothing more is sent (`close_notify`).
+    /// As [`process`](Self::process), and then says that nothing more is sent (`close_notify`). What the peer still sends
+    /// can be read, if the session was established.
     pub fn close(
         &mut self,
         incoming: &mut [u8],
@@ -219,7 +223,10 @@ impl Session {
         if self.is_over {
             return Ok(Processed { consumed: incoming.len(), ended: true, ..Processed::default() });
         }
-        self.is_over = matches!(intent, Intent::Close);
+        let intent = if self.is_closed { Intent::Read } else { intent };
+        if let Intent::Close = intent {
+            (self.is_closed, self.is_over) = (true, !self.is_established);
+        }
         // With early data the session is established before the handshake is over.
         let is_handshake = !self.is_established || self.connection.common().is_handshaking();
         if is_handshake {
@@ -731,5 +738,13 @@ mod tests {
         link.server.as_mut().unwrap().close(&mut [], &mut output, &mut Vec::new()).unwrap();
         link.client.read_tls(&mut &output[..]).unwrap();
         assert!(link.client.process_new_packets().unwrap().peer_has_closed());
+        // The client's side goes on.
+        link.client.writer().write_all(b"still here").unwrap();
+        let mut answer = Vec::new();
+        link.client.write_tls(&mut answer).unwrap();
+        let (mut output, mut content) = (Vec::new(), Vec::new());
+        let server = link.server.as_mut().unwrap();
+        let processed = server.close(&mut answer, &mut output, &mut content).unwrap();
+        assert!(content == b"still here" && output.is_empty() && !processed.ended);
     }
 }

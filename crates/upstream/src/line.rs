@@ -17,6 +17,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use wire::Buffer;
 
+/// How long one side of a tunnel may be silent after the other has ended. A server that ignores the end of a client
+/// does not hold the connection for all of a long `proxy_read_timeout`.
+const HALF_CLOSED_LIMIT: Duration = Duration::from_secs(60);
+
 /// A connection to a server while it serves a request.
 pub(crate) struct Line {
     link: Link,
@@ -400,7 +404,8 @@ impl Line {
         let before = bytes::Bytes::copy_from_slice(self.output.bytes());
         let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
         let far = Box::new(Far { parked, clock, _lease: lease, has_answered: false });
-        Some(Tunnel { far, first, before, idle, half_close: false, rates: (0, 0) })
+        let half_close = Some(idle.min(HALF_CLOSED_LIMIT));
+        Some(Tunnel { far, first, before, idle, half_close, rates: (0, 0) })
     }
 }
 
@@ -438,8 +443,12 @@ impl Duplex for Far {
         Poll::Ready(Ok(count))
     }
 
-    fn end_writing(&mut self) {
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, goes_on: bool) -> Poll<()> {
+        let transport = &mut self.parked.transport;
         // A connection that is broken already is noticed by the next read.
-        drop(self.parked.transport.shutdown_write());
+        match goes_on {
+            true => transport.poll_shutdown_write(cx).map(drop),
+            false => transport.poll_goodbye(cx).map(drop),
+        }
     }
 }

@@ -49,6 +49,10 @@ pub struct Encrypted {
     ended: bool,
     /// Whether the peer said so (`close_notify`).
     is_end_announced: bool,
+    /// Whether our own `close_notify` was encrypted.
+    has_said_goodbye: bool,
+    /// Whether our side has ended: nothing more can be sent.
+    is_shut: bool,
 }
 
 enum Stage {
@@ -259,9 +263,27 @@ impl Transport {
         self.stream_mut().hold_until_end()
     }
 
-    /// Ends our side.
+    /// As [`say_goodbye`](Self::say_goodbye); ready when the network has taken it, with all that was written before.
+    pub fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Transport::Plain(_) => Poll::Ready(Ok(())),
+            Transport::Tls(tls) => tls.poll_goodbye(cx),
+        }
+    }
+
+    /// Ends our side once the network has taken all that was written. The peer may go on sending.
+    pub fn poll_shutdown_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_goodbye(cx))?;
+        Poll::Ready(self.shutdown_write())
+    }
+
+    /// Ends our side at once. What was written to an encrypted stream and not sent is lost:
+    /// call [`poll_goodbye`](Self::poll_goodbye) before.
     pub fn shutdown_write(&mut self) -> io::Result<()> {
-        self.say_goodbye();
+        if let Transport::Tls(tls) = self {
+            tls.is_shut = true;
+            tls.output.consume(usize::MAX);
+        }
         self.stream_mut().shutdown_write()
     }
 
@@ -292,6 +314,8 @@ impl Encrypted {
             accepted: 0,
             ended: false,
             is_end_announced: false,
+            has_said_goodbye: false,
+            is_shut: false,
         }
     }
 
@@ -457,6 +481,10 @@ impl Encrypted {
         output.append(|output| {
             content.append(|content| result = act(session, incoming.bytes_mut(), (output, content)));
         });
+        if self.is_shut {
+            // An answer to a message of the connection: an error would end what is still read.
+            self.output.consume(usize::MAX);
+        }
         self.content.release();
         self.output.release();
         match result {
@@ -479,11 +507,16 @@ impl Encrypted {
     }
 
     fn say_goodbye(&mut self) {
-        let said =
-            self.drive(|session, incoming, (output, content)| session.close(incoming, output, content));
-        if said.is_ok() {
-            self.flush_once();
+        self.stream.allow_last();
+        let _ = self.poll_goodbye(&mut Context::from_waker(Waker::noop()));
+    }
+
+    fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(&mut self.has_said_goodbye, true) {
+            // A session that has failed or not begun has nothing to say.
+            drop(self.drive(|session, incoming, (output, content)| session.close(incoming, output, content)));
         }
+        self.poll_flush(cx)
     }
 
     /// Sends what the client takes at once; the rest is dropped.
@@ -510,6 +543,7 @@ mod tests {
     use net::{Endpoint, Events, ListenOptions, SocketAddress, bind};
     use std::future::poll_fn;
     use std::net::TcpStream;
+    use std::rc::Rc;
     use std::task::{Context, Poll, Waker};
     use tls::{Choices, ClientPolicy, ClientSettings, Pair, SelfSigned, ServerPolicy, Session, Settings};
 
@@ -588,6 +622,89 @@ mod tests {
             });
             assert_eq!(count.await.unwrap(), 10);
             assert_eq!(bytes, [7; 10]);
+        });
+    }
+
+    /// Two ends of a connection whose handshake is over: the client's, and the server's.
+    async fn established(events: &Rc<Events>) -> (Transport, Transport) {
+        let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+        let socket = bind(&Endpoint::stream(any), &ListenOptions::default(), 1).unwrap().remove(0);
+        let address = socket.address().clone();
+        let listener = socket.into_tokio().unwrap();
+        let (server, client) = policies();
+        let session = Session::connect(&client, "a.example", "peer").unwrap();
+        let mut near = Transport::client(net::Stream::connect(&address).unwrap(), session);
+        let (accepted, _) = listener.accept(events).await.unwrap();
+        let mut far = Transport::encrypted(accepted);
+        let mut has_policy = false;
+        poll_fn(|cx| {
+            let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+            cx.waker().wake_by_ref();
+            let is_near_done = near.poll_connected(cx).map(Result::unwrap).is_ready()
+                && near.poll_handshake(cx).map(Result::unwrap).is_ready();
+            let Transport::Tls(tls) = &mut far else { panic!("in clear") };
+            if !has_policy && tls.poll_opening(cx).map(Result::unwrap).is_ready() {
+                tls.accept(&server).unwrap();
+                has_policy = true;
+            }
+            let is_far_done = has_policy && tls.poll_handshake(cx).map(Result::unwrap).is_ready();
+            if is_near_done && is_far_done { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        (near, far)
+    }
+
+    /// The network takes nothing more at the moment of the end.
+    #[test]
+    fn the_end_of_an_encrypted_side_follows_all_that_was_written() {
+        runtime().block_on(async {
+            let events = Events::new().unwrap();
+            events.make_current();
+            let (mut near, mut far) = established(&events).await;
+            let (mut written, mut got, mut room) = (0, 0, [0; 30_000]);
+            poll_fn(|cx| {
+                let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+                while let Poll::Ready(count) = near.poll_write(cx, &[7; 30_000]) {
+                    written += count.unwrap();
+                }
+                Poll::Ready(())
+            })
+            .await;
+            // These bytes are in records that wait for room.
+            written += 30_000;
+            let (mut is_shut, mut is_answered, mut answer) = (false, false, 0);
+            poll_fn(|cx| {
+                let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+                cx.waker().wake_by_ref();
+                if !is_shut {
+                    is_shut = near.poll_shutdown_write(cx).map(Result::unwrap).is_ready();
+                    assert!(!is_shut || got > 0, "the end does not wait");
+                }
+                while let Poll::Ready(count) = far.poll_read(cx, &mut room) {
+                    let count = count.unwrap();
+                    got += count;
+                    if count == 0 {
+                        is_answered = true;
+                        break;
+                    }
+                }
+                if is_answered { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            assert_eq!((got, far.ended_unannounced()), (written, false));
+            // The other direction goes on.
+            poll_fn(|cx| {
+                let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+                cx.waker().wake_by_ref();
+                if answer == 0 {
+                    let Poll::Ready(count) = far.poll_write(cx, b"answer").map(Result::unwrap) else {
+                        return Poll::Pending;
+                    };
+                    answer = count;
+                }
+                near.poll_read(cx, &mut room).map(|count| assert_eq!(count.unwrap(), 6))
+            })
+            .await;
         });
     }
 

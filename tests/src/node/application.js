@@ -8,6 +8,7 @@ const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const CONTINUATION = 0, TEXT = 1, BINARY = 2, CLOSE = 8, PING = 9, PONG = 10;
 
 let connections = 0;
+let lastCount = 0;
 const listeners = new Set();
 const sockets = new Set();
 
@@ -16,6 +17,8 @@ const server = http.createServer((request, response) => {
   switch (url.pathname) {
     case '/count':
       return response.end(JSON.stringify({ connections, events: listeners.size, sockets: sockets.size }));
+    case '/last':
+      return response.end(`${lastCount}`);
     case '/fields':
       return response.end(JSON.stringify(request.headers));
     case '/upload':
@@ -42,9 +45,22 @@ server.on('upgrade', (request, socket, rest) => {
   const digest = crypto.createHash('sha1').update(request.headers['sec-websocket-key'] + WEBSOCKET_GUID);
   socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
     `Sec-WebSocket-Accept: ${digest.digest('base64')}\r\n\r\n`);
+  if (request.url === '/last' || request.url === '/first') return half(socket, rest, request.url === '/first');
   speak(socket, rest);
 });
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+
+// Ends its side first or last, and notes how many bytes the client sent until its end.
+function half(socket, rest, isFirst) {
+  let count = rest.length;
+  if (isFirst) socket.end('first');
+  socket.on('data', (bytes) => { count += bytes.length; });
+  socket.on('end', () => {
+    lastCount = count;
+    if (!isFirst) socket.end(`${count} bytes`);
+  });
+  socket.on('error', () => {});
+}
 
 // Answers with the length and a checksum of what was sent.
 function upload(request, response) {

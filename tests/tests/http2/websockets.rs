@@ -4,10 +4,14 @@ use super::raw::{DATA, HEADERS, Raw, SETTINGS, WINDOW, field, frame, window};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
+use std::time::Duration;
 use tests::binary::Server;
 use tests::node::{Node, have_node};
 use tests::site::{Running, Site};
+use tests::wait;
 use tests::websocket::{Frame, Kind, WebSocket};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The first bytes of the blocks of responses: `:status`, from the static table or encoded.
 const OK: &[u8] = &[0x88];
@@ -151,6 +155,31 @@ fn a_websocket_closes_in_order_after_the_end_of_the_clients_side() {
     assert_eq!(socket.receive(), None);
     assert!(socket.stream().has_ended, "the stream ends in order");
     drop(socket);
+    running.stop();
+}
+
+/// What the server says after the end of the client's side arrives, and the other way round.
+#[test]
+fn each_side_of_a_websocket_may_end_first() {
+    if !have_node() {
+        return;
+    }
+    let node = Node::start();
+    let running = site(&node.address().to_string()).start(Server::Fulmar);
+    let (mut stream, head) = open(&running, "/last");
+    assert!(head.starts_with(OK), "{head:x?}");
+    stream.client.send(&frame(DATA, 1, 1, b"all that I say"));
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer == "14 bytes" && stream.has_ended, "{answer}");
+    let (mut stream, head) = open(&running, "/first");
+    assert!(head.starts_with(OK), "{head:x?}");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer == "first" && stream.has_ended, "{answer}");
+    stream.client.send(&frame(DATA, 1, 1, b"still here"));
+    assert!(wait::until(PATIENCE, || node.ask("/last") == "10"), "{}", node.ask("/last"));
+    drop(stream);
     running.stop();
 }
 

@@ -3,8 +3,9 @@
 //! Clients that use Fulmar as a forward proxy ask for a tunnel by `CONNECT host:port`. Without parameters `tunnel_pass`
 //! connects to the host and the port of the request, which is `$host:$request_port`; hosts need a `resolver`. A
 //! parameter is an address, `unix:PATH`, or the name of an `upstream`, also with variables. The client gets the status 200
-//! when the connection stands. From then on Fulmar passes on bytes in both directions, until one side closes its
-//! connection or both are silent for `tunnel_read_timeout`.
+//! when the connection stands. From then on Fulmar passes on bytes in both directions, until both sides have ended their
+//! sending or both are silent for `tunnel_read_timeout`. After the end of one side the other may be silent for 60 seconds at
+//! most.
 //!
 //! An open proxy gives attackers a way into your network. So a tunnel to a server that the request chooses is
 //! rejected (403) unless the same place has an access rule: `allow`, `deny`, `auth_basic` or `auth_request`. Also

@@ -333,7 +333,7 @@ impl Handler for Proxy {
         });
         match answered.map(|()| conversation.take_tunnel()) {
             Ok(Some(mut tunnel)) => {
-                tunnel.half_close = self.half_close;
+                tunnel.half_close = self.half_close.then_some(tunnel.idle);
                 tunnel.rates = (self.upload_rate.evaluate(exchange), self.download_rate.evaluate(exchange));
                 Step::Respond(Body::Tunnel(Box::new(tunnel)))
             }

@@ -46,6 +46,11 @@ impl Closing {
                         return Poll::Ready(());
                     }
                     bytes.is_held |= !is_empty;
+                    // Without its end, a client of TLS takes the response for one that was cut off.
+                    let polled = bytes.transport.poll_goodbye(cx);
+                    if !matches!(ready!(pace.limit(&client.timer, cx, polled)), Ok(Ok(()))) {
+                        return Poll::Ready(());
+                    }
                     if !self.ends_lingering() {
                         return Poll::Ready(());
                     }
@@ -74,7 +79,6 @@ impl Closing {
             LingeringClose::On => self.unread || !bytes.input.is_empty() || bytes.transport.may_have_more(),
             LingeringClose::Off => false,
         };
-        bytes.transport.say_goodbye();
         // If the client has sent more than was read, the kernel answers `close` alone with a reset, and drops the held bytes.
         let ends = linger || bytes.is_held;
         ends && bytes.transport.shutdown_write().is_ok() && linger

@@ -237,9 +237,9 @@ impl End for Raw<'_> {
         Some(&self.client.timer)
     }
 
-    fn end_writing(&mut self) {
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, _: &mut Exchange) -> Poll<()> {
         // A connection that is broken already is noticed by the next read.
-        drop(self.bytes.transport.shutdown_write());
+        self.bytes.transport.poll_shutdown_write(cx).map(drop)
     }
 }
 

@@ -69,7 +69,8 @@
 //!
 //! A response with `X-Accel-Redirect` makes an internal redirect. `X-Accel-Buffering: no` turns buffering off. A
 //! connection becomes a WebSocket if the client asks for it, `proxy_set_header` passes `Upgrade` and `Connection` on,
-//! and the upstream server answers 101.
+//! and the upstream server answers 101. If one side then ends its sending, the other side learns it after all bytes and may
+//! go on sending. From then on, it may be silent for `proxy_read_timeout`, at most for 60 seconds.
 //!
 //! `proxy_cache` keeps responses for further requests in the directory of a `proxy_cache_path`; [the page on
 //! caching](../caching.md) says which ones, for how long, and how they are removed.

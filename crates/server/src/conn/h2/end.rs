@@ -318,9 +318,13 @@ impl End for StreamEnd<'_> {
         Some(&self.transfer.timer)
     }
 
-    /// END_STREAM closes one direction only, and browsers send it with the last frame of a WebSocket.
-    fn receives_after_its_end(&self) -> bool {
-        true
+    /// END_STREAM ends one direction only.
+    fn poll_end_writing(&mut self, _: &mut Context<'_>, exchange: &mut Exchange) -> Poll<()> {
+        let Transfer { stream, outgoing, .. } = &mut *self.transfer;
+        if !std::mem::replace(&mut outgoing.is_ended, true) {
+            self.shared.data(*stream, &[], true, exchange);
+        }
+        Poll::Ready(())
     }
 }
 
@@ -330,7 +334,7 @@ impl Sender for StreamEnd<'_> {
         if upload.has_failed() {
             *code = Code::PROTOCOL_ERROR;
         }
-        if matches!(after, After::Sent) && *is_tunnel && !outgoing.has_content() {
+        if matches!(after, After::Sent) && *is_tunnel && !outgoing.has_content() && !outgoing.is_ended {
             self.shared.data(*stream, &[], true, &mut flow.exchange);
         }
     }

@@ -422,6 +422,11 @@ impl End for Http1End<'_> {
     fn timer(&self) -> Option<&Timer> {
         Some(&self.client.timer)
     }
+
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, _: &mut Exchange) -> Poll<()> {
+        // A connection that is broken already is noticed by the next read.
+        self.bytes.transport.poll_shutdown_write(cx).map(drop)
+    }
 }
 
 impl Sender for Http1End<'_> {
