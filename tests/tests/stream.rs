@@ -8,6 +8,7 @@ use std::time::Duration;
 use tests::binary::{Server, have_nginx};
 use tests::site::{Running, Site};
 use tests::tls::{self, Kind, certificate};
+use tests::wait;
 
 /// No wait for something that comes takes longer, whatever else the machine does.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -168,6 +169,50 @@ fn sessions_go_as_in_nginx() {
     }
 }
 
+/// A server that says its name after a time, and closes.
+fn named(name: &'static str, after: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            wait::pause(after);
+            let _ = stream.write_all(name.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn the_server_that_takes_the_least_time_is_chosen_as_in_nginx() {
+    let (slow, quick) = (named("slow", Duration::from_millis(600)), named("quick", Duration::ZERO));
+    let servers = format!(
+        "stream {{
+            upstream first {{ least_time first_byte; server {slow}; server {quick}; }}
+            upstream last {{ least_time last_byte; server {slow}; server {quick}; }}
+            upstream flight {{ least_time first_byte inflight; server {slow}; server {quick}; }}
+            upstream connected {{ least_time connect; server {slow}; server {quick} down; }}
+            server {{ listen 127.0.0.1:%%PORT%%; return ready; }}
+            server {{ listen 127.0.0.1:%%PORT_1%%; proxy_pass first; }}
+            server {{ listen 127.0.0.1:%%PORT_2%%; proxy_pass last; }}
+            server {{ listen 127.0.0.1:%%PORT_3%%; proxy_pass flight; }}
+            server {{ listen 127.0.0.1:%%PORT_4%%; proxy_pass connected; }}
+        }}"
+    );
+    let site = Site::whole(&(START.to_owned() + &servers));
+    for server in [Server::Fulmar, Server::Nginx] {
+        if server == Server::Nginx && !have_nginx() {
+            continue;
+        }
+        let running = site.start(server);
+        for port in 1..4 {
+            let told: Vec<String> = (0..4).map(|_| rest(&mut connect(&running, port))).collect();
+            assert_eq!(told, ["slow", "quick", "quick", "quick"], "{port} {server:?}");
+        }
+        assert_eq!(rest(&mut connect(&running, 4)), "slow");
+        running.stop();
+    }
+}
+
 /// A session goes on after a reload, also if its address is gone, and a new one belongs to the new configuration.
 #[test]
 fn a_reload_keeps_sessions() {
@@ -280,6 +325,7 @@ fn what_is_not_built_is_refused_by_name() {
             "unknown log format \"combined\"",
         ),
         ("upstream u { server 127.0.0.1; }".to_owned(), "no port in upstream \"127.0.0.1\""),
+        ("upstream u { least_time header; server 127.0.0.1:1; }".to_owned(), "invalid value \"header\""),
         (
             "upstream u { ip_hash; server 127.0.0.1:1; }".to_owned(),
             "\"ip_hash\" directive is not allowed here",

@@ -7,6 +7,7 @@ use crate::peer_state::{Counted, Ended, Measured};
 use crate::server::Server;
 use crate::sticky::{Learns, Lesson};
 use crate::tier::{Search, Tier};
+use crate::timing::Until;
 use contract::Exchange;
 use journal::clock::Time;
 use std::sync::Arc;
@@ -187,13 +188,20 @@ impl Lease {
         }
     }
 
-    /// Takes note that the head of a response came, which the client gets.
-    pub(crate) fn answered(&mut self) {
+    /// Takes note that the head of a response came, which the client gets, or that the first byte did.
+    pub(crate) fn reached(&mut self, moment: Until) {
         let Some(mut measured) = self.measured else { return };
+        let awaited = match measured.least.until {
+            Until::FirstByte => Until::FirstByte,
+            Until::Answer | Until::LastByte => Until::Answer,
+        };
+        if moment != awaited {
+            return;
+        }
         let now_ms = Time::now().uptime_ms;
         let took_ms = now_ms.saturating_sub(self.started_ms);
         measured.head_ms = Some(took_ms);
-        if measured.in_flight && measured.least.of_head {
+        if measured.in_flight && measured.least.until != Until::LastByte {
             measured.in_flight = false;
             self.tier().end_flight_at_head(self.index, took_ms, now_ms);
         }

@@ -17,6 +17,7 @@ use crate::secured::Reading;
 use crate::settings::Settings;
 use crate::shared::{self, Found, Member};
 use crate::sticky::Learns;
+use crate::timing::Until;
 use content::Content;
 use contract::{Exchange, Task, Turn, Work};
 use http::{Fields, Status};
@@ -494,7 +495,7 @@ impl<D: Dialogue> Conversation<D> {
                 self.state = State::Choosing;
             }
             None => {
-                line.lease.answered();
+                line.lease.reached(Until::Answer);
                 if D::IS_TUNNEL {
                     line.lease.connected();
                 }

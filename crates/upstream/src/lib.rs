@@ -83,6 +83,6 @@ pub use settings::{Buffers, Connecting, FieldNames, NextUpstream, Settings, Time
 pub use sticky::{Learns, Lesson, Sticky};
 pub use store_options::{StorePath, parse_access};
 pub use tier::{Figures, ServerState};
-pub use timing::LeastTime;
+pub use timing::{LeastTime, Until};
 pub use tls_options::{TLS_OPTION_COUNT, TlsOptions, parse_certificate_cache};
 pub use upload::Upload;

@@ -8,6 +8,7 @@ use crate::failures::Failures;
 use crate::patience::Wait;
 use crate::pool::{self, Parked};
 use crate::shared::Member;
+use crate::timing::Until;
 use crate::upload::{Lost, PIECE, Rest};
 use contract::{Duplex, Tunnel, Turn};
 use http::Status;
@@ -403,7 +404,7 @@ impl Line {
         let first = bytes::Bytes::copy_from_slice(self.input.bytes());
         let before = bytes::Bytes::copy_from_slice(self.output.bytes());
         let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
-        let far = Box::new(Far { parked, clock, _lease: lease, has_answered: false });
+        let far = Box::new(Far { parked, clock, lease, has_answered: false });
         let half_close = Some(idle.min(HALF_CLOSED_LIMIT));
         Some(Tunnel { far, first, before, idle, half_close, rates: (0, 0) })
     }
@@ -413,7 +414,7 @@ impl Line {
 struct Far {
     parked: Box<Parked>,
     clock: Clock,
-    _lease: Lease,
+    lease: Lease,
     /// Whether anything came.
     has_answered: bool,
 }
@@ -429,6 +430,9 @@ impl Duplex for Far {
         let count = ready!(self.parked.transport.poll_read(cx, buffer))?;
         let is_first = count > 0 && !std::mem::replace(&mut self.has_answered, true);
         let elapsed = is_first.then(|| self.clock.elapsed());
+        if is_first {
+            self.lease.reached(Until::FirstByte);
+        }
         self.clock.note(|attempt| {
             attempt.received += count as u64;
             attempt.length += count as u64;

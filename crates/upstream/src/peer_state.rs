@@ -2,7 +2,7 @@
 //! Counts are `Relaxed`: they are for metrics, and decide nothing.
 
 use crate::server::PeerSettings;
-use crate::timing::{LeastTime, Timing};
+use crate::timing::{LeastTime, Timing, Until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub(crate) struct Measured {
     pub(crate) least: LeastTime,
     /// Whether it counts as being in progress.
     pub(crate) in_flight: bool,
-    /// How long the head of the response took, if it came.
+    /// How long the head of the response took, or the first byte where that is measured, if it came.
     pub(crate) head_ms: Option<u64>,
 }
 
@@ -146,7 +146,7 @@ impl PeerState {
         let Some(head_ms) = head_ms.filter(|_| !is_failed) else { return };
         self.timing.note_response(took_ms);
         // Otherwise it was noted when the head came.
-        if !(least.in_flight && least.of_head) {
+        if !least.in_flight || least.until == Until::LastByte {
             self.timing.note_head(head_ms);
         }
     }

@@ -320,6 +320,7 @@ mod tests {
     use super::{LeastTime, Search, Server, Tier};
     use crate::peers::Peers;
     use crate::server::PeerSettings;
+    use crate::timing::Until;
     use net::SocketAddress;
     use std::sync::Arc;
 
@@ -339,7 +340,7 @@ mod tests {
             state.timing.note_response(5000);
         }
         let search = Search { tried: &[], is_single: false, now_ms: 1 };
-        let quickest = || tier.quickest(LeastTime { of_head: false, in_flight: false }, search);
+        let quickest = || tier.quickest(LeastTime { until: Until::LastByte, in_flight: false }, search);
         assert_eq!(quickest(), Some(1));
     }
 }

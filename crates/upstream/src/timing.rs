@@ -2,11 +2,22 @@
 
 use std::time::Duration;
 
+/// What the time of a request is measured to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The head of the response; in `stream`, the open connection.
+    Answer,
+    /// The first byte that a server of `stream` sends.
+    FirstByte,
+    /// The end.
+    LastByte,
+}
+
 /// Which times are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeastTime {
-    /// Those until the head of a response is there, and not until all of it is.
-    pub of_head: bool,
+    /// What they are measured to.
+    pub until: Until,
     /// Whether the requests in progress count.
     pub in_flight: bool,
 }
@@ -14,6 +25,7 @@ pub struct LeastTime {
 /// How long the responses of a server take, in milliseconds on average.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timing {
+    /// Until the answer or the first byte.
     head_ms: u64,
     response_ms: u64,
     /// How long the requests in progress have taken so far.
@@ -49,7 +61,7 @@ impl Timing {
         };
     }
 
-    /// The head of a response took so long.
+    /// The head of a response, or what is measured in its place, took so long.
     pub(crate) fn note_head(&mut self, took_ms: u64) {
         average(&mut self.head_ms, took_ms);
     }
@@ -74,7 +86,10 @@ impl Timing {
         (alone, fail_timeout): (Duration, Duration),
         requests: u32,
     ) -> u64 {
-        let known = if least.of_head { self.head_ms } else { self.response_ms };
+        let known = match least.until {
+            Until::Answer | Until::FirstByte => self.head_ms,
+            Until::LastByte => self.response_ms,
+        };
         let (alone, pause) = (alone.as_secs(), fail_timeout.as_secs());
         let halvings = if alone > pause { alone / (pause + 1) } else { 0 };
         let known = u32::try_from(halvings).ok().and_then(|times| known.checked_shr(times)).unwrap_or(0);
@@ -91,11 +106,11 @@ fn average(known: &mut u64, value: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LeastTime, Timing, average};
+    use super::{LeastTime, Timing, Until, average};
     use std::time::Duration;
 
-    const HEAD: LeastTime = LeastTime { of_head: true, in_flight: false };
-    const ALL: LeastTime = LeastTime { of_head: false, in_flight: true };
+    const HEAD: LeastTime = LeastTime { until: Until::Answer, in_flight: false };
+    const ALL: LeastTime = LeastTime { until: Until::LastByte, in_flight: true };
     const NOW: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(10));
 
     #[test]

@@ -6,7 +6,7 @@
 //! and `deny`; `set`; then `proxy_pass`, `pass` or `return`. A session that a rule rejects is closed without an answer. Every
 //! session gets a line in each `access_log`, but for one that `pass` hands on; there is no default log and no default format.
 //!
-//! These work as in `http`: `upstream` with `hash`, `least_conn`, `random`, `zone` and `resolve`; `map`, `geo`,
+//! These work as in `http`: `upstream` with `hash`, `least_conn`, `least_time`, `random`, `zone` and `resolve`; `map`, `geo`,
 //! `split_clients`, `set`; `allow`, `deny`, `limit_conn`; `log_format`, `access_log`, `error_log`; `resolver`. The
 //! variables of `stream` and of `http` are separate. An address of `stream` cannot be used by `http`, too.
 //!

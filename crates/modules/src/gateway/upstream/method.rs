@@ -1,6 +1,6 @@
 //! The lines that say how the server of a request is chosen.
 
-use ::upstream::{LeastTime, Method};
+use ::upstream::{LeastTime, Method, Until};
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Directive, Loading, Rule, View, Written};
@@ -18,6 +18,12 @@ pub(super) static LEAST_CONN: Directive<Method> = method("least_conn", |_, _| Ok
 pub(super) static LEAST_TIME: Directive<Method> = method("least_time", parse_least_time)
     .args(Arity::Range(1, 2))
     .help("Chooses the server whose responses take the least time for its weight and its requests.");
+
+/// `least_time connect | first_byte | last_byte [inflight]`
+pub(super) static STREAM_LEAST_TIME: Directive<Method> = method("least_time", parse_least_time_of_stream)
+    .within(Contexts::STREAM_UPSTREAM)
+    .args(Arity::Range(1, 2))
+    .help("Chooses the server whose connections take the least time for its weight and its connections.");
 
 /// `ip_hash`
 pub(super) static IP_HASH: Directive<Method> = method("ip_hash", |_, _| Ok(Method::Network))
@@ -54,12 +60,22 @@ fn parse_hash(args: &Args<'_>, loading: &mut Loading) -> Result<Method, Diagnost
 }
 
 fn parse_least_time(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {
+    least_time(args, &[("header", Until::Answer), ("last_byte", Until::LastByte)])
+}
+
+fn parse_least_time_of_stream(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {
+    let choices =
+        [("connect", Until::Answer), ("first_byte", Until::FirstByte), ("last_byte", Until::LastByte)];
+    least_time(args, &choices)
+}
+
+fn least_time(args: &Args<'_>, choices: &[(&'static str, Until)]) -> Result<Method, Diagnostic> {
     let in_flight = match args.words() {
         [_, word] if !word.is("inflight") => return Err(args.invalid(word)),
         words => words.len() == 2,
     };
-    let of_head = args.value(0, |word| choice(word, &[("header", true), ("last_byte", false)]))?;
-    Ok(Method::LeastTime(LeastTime { of_head, in_flight }))
+    let until = args.value(0, |word| choice(word, choices))?;
+    Ok(Method::LeastTime(LeastTime { until, in_flight }))
 }
 
 fn parse_random(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {

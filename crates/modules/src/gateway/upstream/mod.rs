@@ -29,7 +29,9 @@
 //!   response arrives, times the number of requests in progress and one, for its weight. `least_time last_byte`
 //!   measures whole responses. Times that differ by less than 20 ms are equal. Failures do not change the average.
 //!   A server without requests is tried again: its average is halved for each `fail_timeout`. With `inflight`,
-//!   requests in progress raise the time of their server before they end.
+//!   requests in progress raise the time of their server before they end. In `stream` the first word is `connect`,
+//!   `first_byte` or `last_byte`: the time until the connection is open, until the server sends its first byte, or
+//!   until the session ends.
 //! - `ip_hash` sends clients of one network to the same server: the first three bytes of an IPv4 address, or all of
 //!   an IPv6 address.
 //! - `hash KEY` sends requests with the same value of KEY to the same server, which is the one that nginx chooses.
@@ -184,6 +186,7 @@ pub static MODULE: Module = Module {
         &SERVER,
         &method::LEAST_CONN,
         &method::LEAST_TIME,
+        &method::STREAM_LEAST_TIME,
         &method::IP_HASH,
         &method::HASH,
         &method::RANDOM,
