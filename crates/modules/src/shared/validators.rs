@@ -1,7 +1,7 @@
 //! What a response says of the state of its content, where the content is changed.
 
 use bytes::Bytes;
-use http::ResponseHead;
+use http::{ResponseHead, parse_date};
 
 /// Takes note that the content has other bytes now, which mean the same: its length is not known, parts of it are not
 /// on offer, and its entity tag is a weak one.
@@ -21,6 +21,20 @@ pub(crate) fn weaken(response: &mut ResponseHead) {
         response.fields.remove("etag");
         // What was a field's value is one again.
         let _ = weak(tag).map(|tag| response.fields.push(b"ETag", &tag));
+    }
+}
+
+/// Makes the validators of another server's response this server's own, so that conditions are judged by them.
+pub(crate) fn adopt(response: &mut ResponseHead) {
+    // This server sends no time with other statuses, but passes on the one of the upstream server.
+    let time = response.fields.get("Last-Modified").filter(|_| response.status.is_dated());
+    if let Some(time) = time.and_then(parse_date) {
+        response.last_modified = Some(time);
+        response.fields.remove("Last-Modified");
+    }
+    if let Some(tag) = response.fields.get("ETag").map(Bytes::copy_from_slice) {
+        response.etag = Some(tag);
+        response.fields.remove("ETag");
     }
 }
 

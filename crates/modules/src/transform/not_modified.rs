@@ -5,7 +5,8 @@
 //! content. A request with `If-Match` or `If-Unmodified-Since` gets 412 if the content has changed.
 //! `if_modified_since` chooses how times are compared: `exact`, `before` (304 also if the file is older than the client's time) or `off`
 //! (times are not compared). Responses of `proxy_pass` or `fastcgi_pass` are not changed, because the upstream server
-//! got the conditions. Conditions for cached responses are evaluated here, with `proxy_cache_rules rfc9111` by
+//! got the conditions. With [`htaccess on`](htaccess.md#htaccess) Fulmar judges conditions as Apache does, those of
+//! [programs](../htaccess.md#conditional-requests) too. Conditions for cached responses are evaluated here, with `proxy_cache_rules rfc9111` by
 //! [its rules](../caching.md#the-rules-of-rfc-9111). In the example, the `*` after `Last-Modified:` stands for the time of
 //! the file; the `*` after `If-Match:` is sent as it is.
 //!
@@ -47,7 +48,7 @@
 use crate::shared::cached::Cached;
 use conf::{Contexts, Diagnostic, value};
 use contract::{Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
-use http::{ResponseHead, Status};
+use http::{Fields, ResponseHead, Status};
 
 /// Conditional requests.
 pub static MODULE: Module = Module {
@@ -86,14 +87,14 @@ const COMPARISONS: [(&str, IfModifiedSince); 3] =
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     view.assign(&ETAG, &mut builder.policy.etag);
-    let since = view.get(&IF_MODIFIED_SINCE).copied().unwrap_or(IfModifiedSince::Exact);
-    builder.filter(NotModified { since });
+    builder.filter(NotModified { since: view.get(&IF_MODIFIED_SINCE).copied() });
     Ok(())
 }
 
 /// Answers conditional requests (RFC 9110, section 13).
 struct NotModified {
-    since: IfModifiedSince,
+    /// How times are compared, if the configuration says so.
+    since: Option<IfModifiedSince>,
 }
 
 /// What the conditions of a request come to.
@@ -109,8 +110,11 @@ impl Filter for NotModified {
         if exchange.response.status != Status::OK || exchange.wire.relayed {
             return body;
         }
-        match verdict(exchange, self.since) {
-            Verdict::Send => body,
+        let verdict = verdict(exchange, self.since);
+        // A program runs to its end: a client that has its page may still have asked for work.
+        let is_program = exchange.scope.policy.overlay.is_some() && matches!(body, Body::Source(_));
+        match verdict {
+            Verdict::Send => return body,
             Verdict::NotModified => {
                 let response = &mut exchange.response;
                 response.status = Status::NOT_MODIFIED;
@@ -118,56 +122,73 @@ impl Filter for NotModified {
                 response.content_length = None;
                 response.accept_ranges = false;
                 response.fields.remove("content-encoding");
-                // Content that is kept for others is read all the same.
-                if exchange.wire.outlasts { body } else { Body::Empty }
             }
-            Verdict::Failed => {
-                // Nothing of what was meant to be sent is left for the error's page.
-                exchange.response = ResponseHead::new(Status::PRECONDITION_FAILED);
-                if exchange.wire.outlasts { body } else { Body::Empty }
-            }
+            // Nothing of what was meant to be sent is left for the error's page.
+            Verdict::Failed => exchange.response = ResponseHead::new(Status::PRECONDITION_FAILED),
         }
+        exchange.wire.outlasts |= is_program;
+        // Content that is kept for others is read all the same.
+        if exchange.wire.outlasts { body } else { Body::Empty }
     }
 }
 
-fn verdict(exchange: &Exchange, how: IfModifiedSince) -> Verdict {
-    const NAMES: [&str; 4] = ["if-unmodified-since", "if-match", "if-modified-since", "if-none-match"];
-    let (fields, response) = (&exchange.request.head.fields, &exchange.response);
-    let [not_since, matches, since, list] = NAMES.map(|name| fields.get(name));
-    if [not_since, matches, since, list].iter().all(Option::is_none) {
-        return Verdict::Send;
+/// The conditions of a request (RFC 9110, section 13.1).
+struct Conditions<'a> {
+    matches: Option<&'a [u8]>,
+    unmodified_since: Option<&'a [u8]>,
+    none_match: Option<&'a [u8]>,
+    modified_since: Option<&'a [u8]>,
+}
+
+impl<'a> Conditions<'a> {
+    /// `None` if the request has no condition.
+    fn of(fields: &'a Fields) -> Option<Conditions<'a>> {
+        let conditions = Conditions {
+            matches: fields.get("if-match"),
+            unmodified_since: fields.get("if-unmodified-since"),
+            none_match: fields.get("if-none-match"),
+            modified_since: fields.get("if-modified-since"),
+        };
+        let Conditions { matches, unmodified_since, none_match, modified_since } = &conditions;
+        let all = [matches, unmodified_since, none_match, modified_since];
+        all.iter().any(|condition| condition.is_some()).then_some(conditions)
     }
+}
+
+fn verdict(exchange: &Exchange, how: Option<IfModifiedSince>) -> Verdict {
+    let response = &exchange.response;
+    let Some(conditions) = Conditions::of(&exchange.request.head.fields) else { return Verdict::Send };
+    let is_apache = exchange.scope.policy.overlay.is_some();
+    let usual = if is_apache { IfModifiedSince::Before } else { IfModifiedSince::Exact };
+    let how = how.unwrap_or(usual);
     if Cached::has_rfc9111(exchange) {
-        return verdict_of_cache(response, since, list, how);
+        return verdict_of_cache(response, &conditions, how);
     }
-    let unmodified = |since: &[u8]| {
-        let time = http::parse_date(since).unwrap_or(-1);
-        response.last_modified.is_some_and(|modified| time >= modified)
+    let Conditions { matches, unmodified_since, none_match, modified_since } = conditions;
+    let unmodified = |since: &[u8]| match http::parse_date(since) {
+        Some(time) => response.last_modified.is_some_and(|modified| time >= modified),
+        // Apache ignores an invalid time, for nginx the content has changed since.
+        None => is_apache,
     };
     let tag = response.etag.as_deref();
     let is_other = |list: &[u8]| !is_listed(list, tag, false);
-    if not_since.is_some_and(|since| !unmodified(since)) || matches.is_some_and(is_other) {
+    if unmodified_since.is_some_and(|since| !unmodified(since)) || matches.is_some_and(is_other) {
         return Verdict::Failed;
     }
-    if since.is_none() && list.is_none() {
+    if modified_since.is_none() && none_match.is_none() {
         return Verdict::Send;
     }
-    let modified = since.is_some_and(|since| is_modified(since, response.last_modified, how));
-    let other_tag = list.is_some_and(|list| !is_listed(list, tag, true));
+    let modified = modified_since.is_some_and(|since| is_modified(since, response.last_modified, how));
+    let other_tag = none_match.is_some_and(|list| !is_listed(list, tag, true));
     if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
 }
 
 /// The verdict of a cache by RFC 9111, section 4.3.2. `If-Match` and `If-Unmodified-Since` are for the origin server. If there
 /// is `If-None-Match`, `If-Modified-Since` does not count.
-fn verdict_of_cache(
-    response: &ResponseHead,
-    since: Option<&[u8]>,
-    list: Option<&[u8]>,
-    how: IfModifiedSince,
-) -> Verdict {
+fn verdict_of_cache(response: &ResponseHead, conditions: &Conditions<'_>, how: IfModifiedSince) -> Verdict {
     let how = if how == IfModifiedSince::Off { how } else { IfModifiedSince::Before };
     let date = || response.fields.get("date").and_then(http::parse_date);
-    let is_current = match (list, since) {
+    let is_current = match (conditions.none_match, conditions.modified_since) {
         (Some(list), _) => is_listed(list, response.etag.as_deref(), true),
         (None, Some(since)) => !is_modified(since, response.last_modified.or_else(date), how),
         (None, None) => false,

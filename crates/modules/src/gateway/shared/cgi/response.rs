@@ -1,10 +1,11 @@
 //! The application's head as the client sees it.
 
 use crate::shared::gateway::{Counting, log_dropped, media_type, reason};
+use crate::shared::validators;
 use bytes::Bytes;
 use contract::Exchange;
 use fcgi::Head;
-use http::{Fields, KnownName, Method, Repeated, parse_number};
+use http::{Fields, KnownName, Method, Repeated, Status, parse_number};
 use upstream::{Kind, Settings};
 
 /// The answer of an application.
@@ -47,7 +48,8 @@ pub(crate) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
 /// they are to be passed on.
 pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Answer<'_>, fields: &Fields) {
     let Answer { head, length, media_type: before } = answer;
-    exchange.wire.relayed = true;
+    let is_judged = leaves_conditions(exchange, head);
+    exchange.wire.relayed = !is_judged;
     let reason = reason(exchange, head.status, &head.reason).filter(|(_, text)| !text.is_empty());
     let response = &mut exchange.response;
     (response.status, response.reason) = (head.status, reason);
@@ -68,6 +70,18 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
     if let Some(name) = too_long {
         log_dropped(exchange, name, "application", "all headers are too long");
     }
+    if is_judged {
+        validators::adopt(&mut exchange.response);
+    }
+}
+
+/// Whether this server judges the conditions of the request, as Apache does for programs: the program sent no `Status` of
+/// its own.
+fn leaves_conditions(exchange: &Exchange, head: &Head) -> bool {
+    exchange.scope.policy.overlay.is_some()
+        && matches!(exchange.request.method, Method::Get | Method::Head)
+        && head.status == Status::OK
+        && head.reason.is_empty()
 }
 
 /// `Ok` if the answer has content that is passed on. Otherwise (HEAD, 204, 304 …) `Err`, with the number of bytes that arrived
