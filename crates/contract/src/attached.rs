@@ -1,7 +1,7 @@
 //! Values of features that last as long as an exchange.
 
 use crate::Budget;
-use http::Fields;
+use http::{Fields, Status};
 use std::any::{Any, TypeId};
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) struct Attached {
     /// Memory that a feature left for a further request.
     left: RefCell<Option<Box<dyn Any>>>,
     /// Early hints that the engine did not take yet.
-    pub(crate) hints: RefCell<Vec<Fields>>,
+    pub(crate) hints: RefCell<Vec<(Status, Fields)>>,
 }
 
 /// What a request and its subrequests have in common.

@@ -259,9 +259,9 @@ impl Exchange {
         })
     }
 
-    /// Sends a response with these fields ahead of the final one (103, RFC 8297), if the settings of the scope allow it.
-    pub fn hint(&self, fields: Fields) {
-        self.attached.hints.borrow_mut().push(fields);
+    /// Sends an interim response ahead of the final one, such as 103 (RFC 8297), if the settings of the scope allow it.
+    pub fn hint(&self, status: Status, fields: Fields) {
+        self.attached.hints.borrow_mut().push((status, fields));
     }
 
     /// Whether there are early hints that were not taken yet.
@@ -271,7 +271,7 @@ impl Exchange {
     }
 
     /// The early hints that were not taken yet.
-    pub fn take_hints(&mut self) -> Vec<Fields> {
+    pub fn take_hints(&mut self) -> Vec<(Status, Fields)> {
         std::mem::take(self.attached.hints.get_mut())
     }
 

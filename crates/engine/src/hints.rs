@@ -1,4 +1,4 @@
-//! Early hints (103, RFC 8297): responses that other servers send ahead of the final one.
+//! Interim responses, which other servers send ahead of the final one: early hints (103, RFC 8297), or 102.
 
 use super::end::{End, Sent};
 use contract::Exchange;
@@ -14,8 +14,9 @@ pub(crate) fn give(exchange: &mut Exchange, end: &mut dyn End) -> bool {
     if exchange.wire.head_sent || !are_wanted(exchange) {
         return false;
     }
-    let filled = hints.iter().filter(|fields| !fields.is_empty());
-    filled.for_each(|fields| end.interim(exchange, Status::EARLY_HINTS, fields));
+    // Hints without fields say nothing. Other statuses do.
+    let sent = hints.iter().filter(|(status, fields)| *status != Status::EARLY_HINTS || !fields.is_empty());
+    sent.for_each(|(status, fields)| end.interim(exchange, *status, fields));
     true
 }
 

@@ -299,8 +299,8 @@ impl Task for Hints {
         self.0 += 1;
         let mut fields = Fields::new();
         fields.push(b"Link", self.0.to_string().as_bytes()).unwrap();
-        turn.exchange.hint(Fields::new());
-        turn.exchange.hint(fields);
+        turn.exchange.hint(Status::EARLY_HINTS, Fields::new());
+        turn.exchange.hint(Status::EARLY_HINTS, fields);
         if self.0 == 3 { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 

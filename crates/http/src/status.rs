@@ -26,6 +26,7 @@ macro_rules! statuses {
 statuses! {
     CONTINUE 100 "Continue";
     SWITCHING_PROTOCOLS 101 "Switching Protocols";
+    PROCESSING 102 "Processing";
     EARLY_HINTS 103 "Early Hints";
     OK 200 "OK";
     CREATED 201 "Created";

@@ -173,15 +173,15 @@ impl<'a> Remarks<'a> {
         Remarks { hidden: Some(hidden), ..self }
     }
 
-    /// Sends early hints to the client: those of these fields that are not hidden.
-    pub fn hint<'f>(&self, fields: impl Iterator<Item = Field<'f>>) {
+    /// Sends an interim response to the client, with those of these fields that are not hidden.
+    pub fn hint<'f>(&self, status: Status, fields: impl Iterator<Item = Field<'f>>) {
         let mut hints = Fields::new();
         let is_hidden = |name: &[u8]| self.hidden.is_some_and(|hidden| hidden.has(name));
         for field in fields.filter(|field| !is_hidden(field.name)) {
             // A field that breaks the rules cannot have been parsed.
             let _ = hints.push(field.name, field.value);
         }
-        self.exchange.hint(hints);
+        self.exchange.hint(status, hints);
     }
 
     /// Writes a line to the error log.

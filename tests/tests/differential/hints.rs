@@ -1,5 +1,6 @@
 //! `early_hints`: what other servers send ahead of their answer.
 
+use tests::binary::Server;
 use tests::differential::agree_with_logs;
 use tests::origin::{After, Asked, Origin, Reply, raw};
 use tests::site::Site;
@@ -21,6 +22,9 @@ fn answer(asked: &Asked) -> Reply {
                      Set-Cookie: a=b\r\nLocation: /x\r\nContent-Type: text/css\r\n\r\n"
                 .to_owned()
         }
+        "other" => "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n\
+                    HTTP/1.1 104 Upload\r\nX-Hint: yes\r\nX-Gone: c\r\n\r\n"
+            .to_owned(),
         "only-hidden" => "HTTP/1.1 103 Early Hints\r\nX-Gone: c\r\n\r\n".to_owned(),
         "long" => HINT.replace("yes", &"x".repeat(800)),
         "too-long" => HINT.replace("yes", &"x".repeat(500)).repeat(2),
@@ -96,6 +100,21 @@ fn hints_come_ahead_of_the_answer() {
         ],
         &[],
     );
+}
+
+/// nginx takes the first of them for the response.
+#[test]
+fn other_interim_responses_are_forwarded_as_hints_are() {
+    let origin = Origin::start(answer);
+    let running = site(&origin).start(Server::Fulmar);
+    let statuses = |request: &str| running.ask(request).statuses();
+    assert_eq!(statuses("GET /other"), [102, 104, 200]);
+    assert_eq!(statuses("GET /off/other"), [200]);
+    assert_eq!(statuses("GET /other HTTP/1.0"), [200]);
+    let answer = running.ask("GET /other");
+    let hint = &answer.responses[1];
+    assert_eq!((hint.field("X-Hint"), hint.field("X-Gone")), (Some("yes"), None));
+    running.stop();
 }
 
 #[test]

@@ -1,9 +1,12 @@
-//! Passes on responses with status 103 (Early Hints), which an upstream server sends before its response.
+//! Forwards interim responses such as 103 (Early Hints), which an upstream server sends before its response.
 //!
 //! `early_hints A B …` passes the hints on if at least one argument is neither empty nor `0` when they arrive. Without
 //! `early_hints` clients get no hints, and clients with HTTP/1.0 never get any. The headers of hints are treated as
 //! those of a response: `proxy_hide_header` applies to them, and headers of the connection to the upstream server are
 //! left out. All hints of a response together are limited to `proxy_buffer_size`; hints beyond that are dropped.
+//!
+//! Other interim responses, such as 102 (Processing) of a WebDAV server, are forwarded in the same way. nginx takes them for the response. 100 and 101 are
+//! never forwarded like this.
 //!
 //! Some clients cannot handle a 103. Browsers can, and send `Sec-Fetch-Mode: navigate` when they load a page. So this
 //! configuration sends hints to browsers only:

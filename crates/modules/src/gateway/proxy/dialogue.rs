@@ -58,11 +58,21 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Sends early hints on whose head is so long, unless all of them together are longer than a head may be.
-    pub(super) fn pass(&mut self, fields: &Fields, length: usize, limit: usize, remarks: &Remarks<'_>) {
+    /// Forwards an interim response. `length` is the length of its head in bytes; `limit` is the limit for the heads of all
+    /// interim responses.
+    pub(super) fn pass(
+        &mut self,
+        (status, fields): (Status, &Fields),
+        (length, limit): (usize, usize),
+        remarks: &Remarks<'_>,
+    ) {
+        // 100 is about the body of the request to the upstream server only.
+        if status <= Status::SWITCHING_PROTOCOLS {
+            return;
+        }
         self.length = self.length.saturating_add(length);
         match self.length <= limit {
-            true => remarks.hint(hints(fields)),
+            true => remarks.hint(status, hints(fields)),
             false => remarks.write(Level::Info, "upstream sent too big early hints"),
         }
     }
@@ -177,12 +187,10 @@ impl Dialogue for HttpDialogue {
                 if self.interim > INTERIM_MAX {
                     return Err(invalid("upstream sent too many interim responses"));
                 }
-                if head.status == Status::EARLY_HINTS {
-                    if head.version < Version::Http11 {
-                        return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
-                    }
-                    self.hints.pass(&head.fields, used, self.asked.limit, remarks);
+                if head.status == Status::EARLY_HINTS && head.version < Version::Http11 {
+                    return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
                 }
+                self.hints.pass((head.status, &head.fields), (used, self.asked.limit), remarks);
                 continue;
             }
             let framing = examine_response(head, self.asked.is_head);
