@@ -114,6 +114,36 @@ pub(super) fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// A page that was changed so many seconds ago, and does not say how long it is valid.
+fn changed(ago_s: u64) -> Counter {
+    Counter::start(move |_, number| {
+        let time = httpdate::fmt_http_date(SystemTime::now() - Duration::from_secs(ago_s));
+        let body = format!("number {number}");
+        let length = body.len();
+        let head = format!("HTTP/1.1 200 OK\r\nLast-Modified: {time}\r\nContent-Length: {length}\r\n\r\n");
+        raw(&(head + &body), After::Keep)
+    })
+}
+
+#[test]
+fn a_response_without_a_time_is_kept_for_a_part_of_its_age() {
+    let of = |ago_s: u64, settings: &str| {
+        let counter = changed(ago_s);
+        let running = counter.site(&with(settings)).start(Server::Fulmar);
+        let _ = get(&running, "/");
+        let second = kept(&running, "/").0;
+        running.stop();
+        second
+    };
+    assert_eq!(of(36_000, ""), "MISS");
+    for rules in ["", "proxy_cache_rules rfc9111;"] {
+        let on = format!("proxy_cache_heuristic on; {rules}");
+        assert_eq!(of(36_000, &on), "HIT", "{rules}");
+        assert_eq!(of(36_000, &format!("{on} proxy_cache_valid 200 0;")), "MISS", "{rules}");
+    }
+    assert_eq!(of(5, "proxy_cache_heuristic on;"), "MISS", "less than a second");
+}
+
 #[test]
 fn one_request_reaches_the_server() {
     let counter = Counter::start(numbered);

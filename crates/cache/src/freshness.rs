@@ -20,16 +20,49 @@ pub struct Ignoring {
     pub vary: bool,
 }
 
-/// How long responses of a status are valid if they do not say so, in the order in which it was written; `None` stands
-/// for any status.
+/// How long responses are valid if they do not say so.
 #[derive(Clone, Debug, Default)]
-pub struct ValidTimes(pub Vec<(Option<u16>, u64)>);
+pub struct ValidTimes {
+    /// Seconds for each status, in the order in which it was written; `None` stands for any status.
+    pub by_status: Vec<(Option<u16>, u64)>,
+    /// Whether a response without such a time is valid for a part of its age.
+    pub is_heuristic: bool,
+}
+
+/// Statuses of responses that may be kept without a time of their own (RFC 9110, section 15.1). 206 counts only for requests
+/// that get a content in parts.
+pub(crate) const USUAL: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
+
+/// The part of the age of the content for which a response is valid: a tenth (RFC 9111, section 4.2.2).
+const HEURISTIC_PART: i64 = 10;
+
+/// The longest heuristic time, in seconds: a day. What is longer would need a warning in RFC 7234.
+const HEURISTIC_MAX: i64 = 86_400;
 
 impl ValidTimes {
     /// The time for a status in seconds, if there is one and it is not zero.
     pub fn of(&self, status: Status) -> Option<i64> {
-        let found = self.0.iter().find(|(of, _)| of.is_none_or(|of| of == status.0));
+        let found = self.by_status.iter().find(|(of, _)| of.is_none_or(|of| of == status.0));
         found.and_then(|&(_, seconds)| i64::try_from(seconds).ok()).filter(|&seconds| seconds > 0)
+    }
+
+    /// The time for a response in seconds: the configured one, otherwise a part of its age.
+    pub fn for_response(&self, status: Status, fields: &Fields, now: i64) -> Option<i64> {
+        self.of(status).or_else(|| self.heuristic(status, fields, now))
+    }
+
+    fn heuristic(&self, status: Status, fields: &Fields, now: i64) -> Option<i64> {
+        if !self.is_heuristic || !USUAL.contains(&status.0) || self.is_configured(status) {
+            return None;
+        }
+        let date = |name: &str| fields.get(name).and_then(http::parse_date);
+        let age = date("Date").unwrap_or(now).min(now).saturating_sub(date("Last-Modified")?);
+        Some((age / HEURISTIC_PART).min(HEURISTIC_MAX)).filter(|&seconds| seconds > 0)
+    }
+
+    /// Whether the configuration gives a status a time, or 0.
+    fn is_configured(&self, status: Status) -> bool {
+        self.by_status.iter().any(|(of, _)| of.is_none_or(|of| of == status.0))
     }
 }
 
@@ -61,7 +94,7 @@ impl Freshness {
         }
         let vary = if times.has_vary { vary(fields, ignoring)? } else { Box::default() };
         let valid_until = match times.valid_until {
-            0 => now.saturating_add(valid.of(status)?),
+            0 => now.saturating_add(valid.for_response(status, fields, now)?),
             until => until,
         };
         Some(Freshness { valid_until, updating_s: times.updating_s, error_s: times.error_s, vary })
@@ -250,7 +283,7 @@ mod tests {
     ) -> Option<(i64, i64, i64)> {
         let mut fields = Fields::new();
         list.iter().for_each(|(name, value)| fields.push(name.as_bytes(), value.as_bytes()).unwrap());
-        let valid = ValidTimes(valid.to_vec());
+        let valid = ValidTimes { by_status: valid.to_vec(), is_heuristic: false };
         let freshness = Freshness::of(Status::OK, &fields, (ignoring, &valid), NOW)?;
         Some((freshness.valid_until - NOW, freshness.updating_s, freshness.error_s))
     }
@@ -313,9 +346,41 @@ mod tests {
 
     #[test]
     fn the_first_time_that_fits_a_status_counts() {
-        let of = |status: u16, list: &[(Option<u16>, u64)]| ValidTimes(list.to_vec()).of(Status(status));
+        let of = |status: u16, list: &[(Option<u16>, u64)]| {
+            ValidTimes { by_status: list.to_vec(), is_heuristic: false }.of(Status(status))
+        };
         let list = [(Some(200), 5), (Some(404), 0), (None, 9)];
         assert_eq!((of(200, &list), of(404, &list), of(500, &list)), (Some(5), None, Some(9)));
         assert_eq!(of(500, &list[..2]), None);
+    }
+
+    #[test]
+    fn a_tenth_of_the_age_is_the_time_where_nothing_says_more() {
+        let of = |status: u16, list: &[(&str, &str)], configured: &[(Option<u16>, u64)]| {
+            let mut fields = Fields::new();
+            list.iter().for_each(|(name, value)| fields.push(name.as_bytes(), value.as_bytes()).unwrap());
+            let valid = ValidTimes { by_status: configured.to_vec(), is_heuristic: true };
+            let freshness = Freshness::of(Status(status), &fields, (Ignoring::default(), &valid), NOW)?;
+            Some(freshness.valid_until - NOW)
+        };
+        let hour = ("Last-Modified", "Sun, 06 Nov 1994 07:49:37 GMT");
+        assert_eq!(
+            [200, 404, 203, 202, 500, 302].map(|status| of(status, &[hour], &[])),
+            [Some(360), Some(360), Some(360), None, None, None]
+        );
+        assert_eq!(of(200, &[("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")], &[]), Some(86_400));
+        assert_eq!(
+            of(200, &[("Last-Modified", "Sun, 06 Nov 1994 09:49:37 GMT")], &[]),
+            None,
+            "in the future"
+        );
+        assert_eq!(of(200, &[("Last-Modified", "never")], &[]), None);
+        assert_eq!(of(200, &[], &[]), None);
+        let before = ("Date", "Sun, 06 Nov 1994 08:19:37 GMT");
+        assert_eq!(of(200, &[hour, before], &[]), Some(180), "the age is that of the answer");
+        assert_eq!(of(200, &[hour, ("Cache-Control", "max-age=5")], &[]), Some(5));
+        assert_eq!(of(200, &[hour, ("Cache-Control", "no-cache")], &[]), None);
+        assert_eq!(of(200, &[hour], &[(Some(200), 7)]), Some(7));
+        assert_eq!(of(200, &[hour], &[(Some(200), 0)]), None, "0 says that it is not kept");
     }
 }

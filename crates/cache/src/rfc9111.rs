@@ -5,7 +5,7 @@
 
 mod targeted;
 
-use crate::freshness::{Freshness, Ignoring, ValidTimes, vary};
+use crate::freshness::{Freshness, Ignoring, USUAL, ValidTimes, vary};
 use crate::head::Head;
 use http::{Fields, Method, Status, date_text, parse_exact_date};
 
@@ -24,10 +24,6 @@ const SECONDS_MAX: i64 = 1 << 31;
 
 /// How many seconds the time of a kept response may lie ahead of the clock. More means that the clock was set back.
 const AHEAD_MAX: i64 = 1;
-
-/// Statuses that may be kept that give no time, if the configuration gives them one (RFC 9110, section 15.1).
-/// 206 counts only for requests that get a content in parts.
-const USUAL: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
 /// Other statuses whose meaning for a cache is known (`must-understand`).
 const UNDERSTOOD: [u16; 24] = [
@@ -236,7 +232,11 @@ impl Came<'_> {
         if !ignoring.set_cookie && fields.get("set-cookie").is_some() {
             return None;
         }
-        self.with_times(&control, ignoring, (is_usual || control.public).then(|| valid.of(status)).flatten())
+        self.with_times(
+            &control,
+            ignoring,
+            (is_usual || control.public).then(|| valid.for_response(status, fields, self.now)).flatten(),
+        )
     }
 
     fn with_times(&self, control: &Control, ignoring: Ignoring, configured: Option<i64>) -> Option<Kept> {

@@ -19,7 +19,7 @@ pub struct CacheOptions {
     pub path: Directive<Arc<CachePath>>,
     pub cache: Directive<UsedZone>,
     pub key: Directive<Template>,
-    pub valid: Directive<Vec<(Option<u16>, u64)>>,
+    pub valid: ValidOptions,
     pub methods: Directive<CacheMethods>,
     pub min_uses: Directive<u64>,
     pub bypass: Directive<Vec<Template>>,
@@ -31,6 +31,12 @@ pub struct CacheOptions {
     pub max_range_offset: Directive<u64>,
     pub purge: Directive<Purge>,
     pub rules: Directive<Rules>,
+}
+
+/// The directives about how long responses are valid that do not say so.
+pub struct ValidOptions {
+    pub valid: Directive<Vec<(Option<u16>, u64)>>,
+    pub heuristic: Directive<bool>,
 }
 
 /// The directives by which one request asks for a response and others wait for it.
@@ -115,7 +121,7 @@ impl CacheMethods {
 
 impl CacheOptions {
     /// How many there are.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 18;
 
     pub(crate) const fn new(names: &'static Names) -> CacheOptions {
         CacheOptions {
@@ -126,9 +132,12 @@ impl CacheOptions {
                 .help(PATH),
             cache: of(Directive::new(names.of("cache"), parse_zone), CACHE).default("off"),
             key: of(Directive::new(names.of("cache_key"), parse_template), KEY),
-            valid: of(Directive::new(names.of("cache_valid"), parse_valid), VALID)
-                .args(Arity::AtLeast(1))
-                .rule(Rule::List),
+            valid: ValidOptions {
+                valid: of(Directive::new(names.of("cache_valid"), parse_valid), VALID)
+                    .args(Arity::AtLeast(1))
+                    .rule(Rule::List),
+                heuristic: flag(names.of("cache_heuristic"), "off", HEURISTIC),
+            },
             methods: of(Directive::new(names.of("cache_methods"), parse_methods), METHODS)
                 .args(Arity::AtLeast(1))
                 .rule(Rule::List)
@@ -184,6 +193,9 @@ const PURGE: &str = "Removes the response of the request's key if a value is nei
 
 const RULES: &str =
     "By which rules responses are kept and used: `nginx`, or `rfc9111` (see [Caching](../caching.md)).";
+
+const HEURISTIC: &str = "Whether a response that neither its headers nor the configuration give a time is kept for a tenth of the time since its `Last-Modified`, \
+     at most a day (RFC 9111, 4.2.2; see [Caching](../caching.md#without-a-stated-time)).";
 
 const fn templates(name: &'static str, help: &'static str) -> Directive<Vec<Template>> {
     of(Directive::new(name, parse_templates), help).args(Arity::AtLeast(1)).rule(Rule::List)

@@ -87,7 +87,10 @@ impl CacheSettings {
             used: written.value.clone(),
             stores: used,
             key: view.get(&options.key).cloned(),
-            valid: ValidTimes(concat(view, &options.valid)),
+            valid: ValidTimes {
+                by_status: concat(view, &options.valid.valid),
+                is_heuristic: view.get(&options.valid.heuristic).copied().unwrap_or(false),
+            },
             methods: CacheMethods(
                 view.all(&options.methods).iter().fold(0, |all, written| all | written.value.0),
             ),

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 60] = [
+const ENDINGS: [&str; 61] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -52,6 +52,7 @@ const ENDINGS: [&str; 60] = [
     "cache_max_range_offset",
     "cache_purge",
     "cache_rules",
+    "cache_heuristic",
     "ssl_certificate",
     "ssl_certificate_cache",
     "ssl_certificate_key",

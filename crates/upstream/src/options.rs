@@ -165,7 +165,7 @@ impl Options {
             &self.cache.path,
             &self.cache.cache,
             &self.cache.key,
-            &self.cache.valid,
+            &self.cache.valid.valid,
             &self.cache.methods,
             &self.cache.min_uses,
             &self.cache.bypass,
@@ -179,6 +179,7 @@ impl Options {
             &self.cache.max_range_offset,
             &self.cache.purge,
             &self.cache.rules,
+            &self.cache.valid.heuristic,
         ]
     }
 }

@@ -24,7 +24,7 @@ fn came(wish: &[(&str, &str)], status: u16, list: &[(&str, &str)]) -> Option<Kep
     let (wish, fields) = (Wish::of(&fields(wish)), fields(list));
     let came =
         Came { wish, status: Status(status), fields: &fields, asked: NOW - 2, now: NOW, is_part: false };
-    came.kept(Ignoring::default(), &ValidTimes(vec![(None, 600)]))
+    came.kept(Ignoring::default(), &ValidTimes { by_status: vec![(None, 600)], is_heuristic: false })
 }
 
 /// For how many seconds a response is fresh, how long it may be sent stale for an update and a failure, and its age.

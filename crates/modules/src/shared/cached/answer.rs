@@ -4,13 +4,13 @@ use super::filling::Filling;
 use super::following::Following;
 use super::{Cached, any_set, read_if_ready, uptime_s};
 use crate::shared::connection_fields::{is_listed, lists_fields};
-use bytes::Bytes;
+use crate::shared::validators;
 use cache::rfc9111::{self, Came, Control, Kept};
 use cache::{
     Arriving, Content, Freshness, Head, HeadParts, Lookup, Object, Rules, Storing, Whole, Writer, reason_of,
 };
 use contract::{Body, Exchange, Piece};
-use http::{Field, Fields, KnownName, Method, Status, parse_date};
+use http::{Field, Fields, KnownName, Method, Status};
 use journal::Level;
 use journal::clock::Time;
 use std::borrow::Cow;
@@ -289,8 +289,9 @@ impl Cached {
             (times.valid_until != 0).then_some((times.valid_until, times.updating_s, times.error_s))
         };
         let configured = || {
-            let seconds = self.settings.valid.of(object.head.status)?;
-            let times = cache::Times::of(&object.head.fields, ignoring, now);
+            let fields = &object.head.fields;
+            let seconds = self.settings.valid.for_response(object.head.status, fields, now)?;
+            let times = cache::Times::of(fields, ignoring, now);
             Some((now.saturating_add(seconds), times.updating_s, times.error_s))
         };
         if let Some((valid_until, updating_s, error_s)) =
@@ -417,18 +418,7 @@ pub(crate) fn judge_here(exchange: &mut Exchange) {
 
 /// Makes this server cut the content to ranges, if the upstream server allows ranges.
 pub(crate) fn cut_here(exchange: &mut Exchange) {
-    // Names in the usual spelling are found faster.
-    let response = &mut exchange.response;
-    // This server sends no time with other statuses, but passes on the one of the upstream server.
-    let time = response.fields.get("Last-Modified").filter(|_| response.status.is_dated());
-    if let Some(time) = time.and_then(parse_date) {
-        response.last_modified = Some(time);
-        response.fields.remove("Last-Modified");
-    }
-    if let Some(tag) = response.fields.get("ETag").map(Bytes::copy_from_slice) {
-        response.etag = Some(tag);
-        response.fields.remove("ETag");
-    }
+    validators::adopt(&mut exchange.response);
     offer_ranges(exchange);
 }
 
