@@ -7,7 +7,7 @@ use crate::resolver::Resolving;
 use crate::server::Server;
 use crate::sticky::Sticky;
 use crate::tier::Figures;
-use conf::{Inputs, value};
+use conf::{Contexts, Inputs, value};
 use contract::{Exchange, Identity, Origin};
 use journal::clock::Time;
 use net::SocketAddress;
@@ -89,10 +89,18 @@ impl Group {
 
     /// The group of an `upstream` block. Some of the servers may be hosts whose addresses are looked up again and again, by
     /// a [`Renewal`](crate::Renewal). Addresses that were known in the previous configuration count until then. Servers that
-    /// the group of this name had in the previous configuration keep their state and connections.
-    pub fn configured(name: &str, servers: Vec<Configured>, keepalive: Keepalive, origin: &Origin) -> Group {
-        let peers = origin.keep(Identity::default().bytes(name), Peers::default);
-        Group::of(name, Live::configured(name, servers, peers, origin), keepalive)
+    /// the group of this name in the same place (`http` or `stream`) had in the previous configuration keep their state and
+    /// connections.
+    pub fn configured(
+        (place, name): (Contexts, &str),
+        servers: Vec<Configured>,
+        keepalive: Keepalive,
+        origin: &Origin,
+    ) -> Group {
+        let place = if place == Contexts::STREAM { "stream" } else { "http" };
+        let identity = Identity::default().bytes(place).bytes(name);
+        let peers = origin.keep(identity.clone(), Peers::default);
+        Group::of(name, Live::configured(&identity, servers, peers, origin), keepalive)
     }
 
     pub(crate) fn of(name: &str, live: Live, keepalive: Keepalive) -> Group {

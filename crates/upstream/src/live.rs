@@ -96,7 +96,7 @@ enum Entry {
 impl Live {
     /// The members that the configuration names, and those that were found before for its hosts.
     pub(crate) fn configured(
-        name: &str,
+        group: &Identity,
         servers: Vec<Configured>,
         peers: Arc<Peers>,
         origin: &Origin,
@@ -104,7 +104,7 @@ impl Live {
         let entry = |server: Configured| match server {
             Configured::Known(servers) => Entry::Known(servers),
             Configured::Changing(server) => {
-                let identity = Identity::default().bytes(name).bytes(&*server.host);
+                let identity = group.clone().bytes(&*server.host);
                 let identity = identity.bytes(server.service.as_deref().unwrap_or_default());
                 Entry::Changing(server, origin.keep(identity, Known::default))
             }
@@ -219,6 +219,7 @@ mod tests {
     use crate::method::Method;
     use crate::server::{Admission, PeerSettings, Server};
     use crate::tier::ServerState;
+    use conf::Contexts;
     use contract::Origin;
     use contract::inputs::System;
     use net::SocketAddress;
@@ -242,7 +243,8 @@ mod tests {
     }
 
     fn group(servers: &[Configured], origin: &Origin) -> (Arc<Group>, Arc<Live>) {
-        let group = Arc::new(Group::configured("g", servers.to_vec(), Keepalive::DEFAULT, origin));
+        let group =
+            Arc::new(Group::configured((Contexts::HTTP, "g"), servers.to_vec(), Keepalive::DEFAULT, origin));
         let live = Arc::clone(&group.live);
         (group, live)
     }
@@ -297,7 +299,7 @@ mod tests {
     fn a_choice_goes_on_with_the_members_that_there_are() {
         for method in [Method::RoundRobin, Method::LeastConnections, Method::Network, Method::RandomTwo] {
             let group = Group::configured(
-                "g",
+                (Contexts::HTTP, "g"),
                 vec![host(template())],
                 Keepalive::DEFAULT,
                 &contract::inputs::origin(),
@@ -333,11 +335,28 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_one_name_in_http_and_stream_keep_their_own_state() {
+        let group = |place, origin: &Origin| {
+            let server = Server::new(SocketAddress::Inet(([127, 0, 0, 1], 1).into()));
+            let servers = vec![Configured::Known(vec![server])];
+            Arc::new(Group::configured((place, "g"), servers, Keepalive::DEFAULT, origin))
+        };
+        let peers = |group: &Arc<Group>| Arc::clone(&group.live.peers);
+        let first = contract::inputs::origin();
+        let [http, stream] = [Contexts::HTTP, Contexts::STREAM].map(|place| group(place, &first));
+        let second = Origin::new(Arc::new(System), first.finish());
+        let [later_stream, later_http] =
+            [Contexts::STREAM, Contexts::HTTP].map(|place| group(place, &second));
+        assert!(Arc::ptr_eq(&peers(&http), &peers(&later_http)));
+        assert!(Arc::ptr_eq(&peers(&stream), &peers(&later_stream)));
+    }
+
+    #[test]
     fn a_reload_keeps_the_state_of_each_peer_whatever_its_settings() {
         let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
         let group = |servers: Vec<Server>, origin: &Origin| {
             let servers = vec![Configured::Known(servers)];
-            Arc::new(Group::configured("g", servers, Keepalive::DEFAULT, origin))
+            Arc::new(Group::configured((Contexts::HTTP, "g"), servers, Keepalive::DEFAULT, origin))
         };
         let first = contract::inputs::origin();
         let before = group(vec![server(1), server(2), server(3)], &first);

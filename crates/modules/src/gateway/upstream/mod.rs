@@ -361,7 +361,7 @@ fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     let method =
         inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
     let sticky = inside.get(&STICKY).map(|way| way.of_group(&block.name, http.origin()));
-    let group = Group::configured(&block.name, servers, keepalive, http.origin());
+    let group = Group::configured((http.context(), &block.name), servers, keepalive, http.origin());
     let group = Arc::new(group.chosen_by(method).sticky(sticky));
     Registry::of(http.origin()).add(&group);
     group
