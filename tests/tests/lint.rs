@@ -136,6 +136,23 @@ fn findings_look_like_other_messages() {
     assert_eq!(object["excerpt"], "location /i { alias /srv/i/; }");
 }
 
+/// No file that the configuration names is needed.
+#[test]
+fn what_does_not_load_is_said() {
+    for (server, told) in [
+        ("location /a { } location /a { }", "duplicate location \"/a\""),
+        ("listen 8099; listen 8099;", "a duplicate listen 0.0.0.0:8099"),
+        ("foo bar;", "unknown directive \"foo\""),
+        ("listen 8099 ssl; ssl_certificate none.pem; ssl_certificate_key none.pem;", ""),
+    ] {
+        let directory = written(&format!("events {{}} http {{ server {{ {server} }} }}"));
+        let output = lint(directory.path(), &[]);
+        let expected = if told.is_empty() { 0 } else { 2 };
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(expected) && stderr.contains(told), "{server}: {stderr}");
+    }
+}
+
 #[test]
 fn the_status_is_for_pipelines() {
     let status = |configuration: &str, arguments: &[&str]| {

@@ -185,6 +185,18 @@ impl Reader {
         }
     }
 
+    /// Whether the directives, and the servers, addresses and locations of `http` and `stream`, can be read. Files that the configuration
+    /// names, such as certificates, are not read.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn structure(&self) -> Result<(), Box<Refusal>> {
+        let loaded = self.load(Arc::clone(&self.inputs), Kept::default());
+        let Some(error) = loaded.error.or(loaded.plan.err()) else { return Ok(()) };
+        let read = Read { sources: loaded.sources, notes: Vec::new() };
+        Err(Box::new(Refusal { error, further: loaded.further, read }))
+    }
+
     fn load(&self, inputs: SharedInputs, before: Kept) -> site::Loaded {
         let mut loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
         loading.logs.default_error_log = self.paths.error_log.clone();

@@ -24,7 +24,8 @@ use crate::survey;
 /// Finds traps in a configuration: settings that load, but probably do not do what was meant. The rules are in
 /// docs/lint.md. Nothing is served, and no file is written.
 ///
-/// The exit status is 0; 1 if something was found that --deny names; 2 if the configuration cannot be read.
+/// The exit status is 0; 1 if something was found that --deny names; 2 if the configuration cannot be read, for example
+/// because a location is there twice.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar lint", bin_name = "fulmar lint", version = server::VERSION)]
 pub(crate) struct Arguments {
@@ -95,13 +96,17 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Ok(found) => found,
         Err(status) => return status,
     };
-    let beside = if allow.iter().any(|id| id == HTACCESS) { None } else { look_beside(flags) };
-    report(&findings, beside.as_ref(), &sources, Output { deny, json })
+    let Some(paths) = Paths::told(&flags) else { return ExitCode::from(UNREADABLE) };
+    let reader = Reader::new(Arc::new(System), paths, flags.globals, modules::ALL.to_vec());
+    let beside = if allow.iter().any(|id| id == HTACCESS) { None } else { look_beside(&reader) };
+    let status = report(&findings, beside.as_ref(), &sources, Output { deny, json });
+    let Err(refusal) = reader.structure() else { return status };
+    messages::refusal(&refusal, &ErrorLog::default());
+    ExitCode::from(UNREADABLE)
 }
 
 /// What `.htaccess` files are like. Without a configuration that could serve there are none.
-fn look_beside(flags: Flags) -> Option<Survey> {
-    let reader = Reader::new(Arc::new(System), Paths::told(&flags)?, flags.globals, modules::ALL.to_vec());
+fn look_beside(reader: &Reader) -> Option<Survey> {
     reader.read().ok()?.site.survey()
 }
 
