@@ -15,6 +15,7 @@ use net::process::{self, Fork, Pid};
 use net::signal::{self, Signal};
 use net::{SharedBytes, system_message};
 
+use crate::console::out;
 use crate::respawn::Respawn;
 use crate::supervisor::Supervisor;
 
@@ -153,6 +154,10 @@ impl Supervisor {
         let level =
             LEVELS.iter().find(|(_, known, _)| *known == mark).map_or(Level::Error, |(.., level)| *level);
         self.log(level, &format!("acme: {message}"));
+        // The log of `serve` and `proxy` has errors only. Who waits for a certificate at a terminal sees it there.
+        if level == Level::Notice && self.upgrade.is_embedded() {
+            out(format!("{message}\n").as_bytes());
+        }
     }
 
     /// Takes note of the end of a child; whether it was this process.

@@ -27,6 +27,11 @@ impl Upgrade {
         Upgrade { arguments, predecessor: parent().filter(|_| inherited), successor: None }
     }
 
+    /// Whether the server is a part of something else (`serve`), which no new binary replaces.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.arguments.is_none()
+    }
+
     /// Whether an upgrade can begin: not during one.
     pub(crate) fn is_possible(&self) -> bool {
         self.arguments.is_some() && !self.shares_sockets()

@@ -76,6 +76,7 @@ fn serve_and_proxy_get_a_certificate_for_a_domain() {
     let (certificate, text) = served(address, "/hello.txt", here);
     assert_eq!(text, "hello");
     assert!(said(here).contains(&format!("once {} has issued", pebble.directory_uri())), "{}", said(here));
+    assert!(said(here).contains("issued a certificate for a.example\n"), "{}", said(here));
     drop(serving);
     // The next command for the same name finds the certificate.
     let behind = Origin::start(|asked| origin::ok(&asked.target));
