@@ -19,18 +19,12 @@ enum Kind {
 impl Kind {
     /// The kinds in the order of the summary, each with what it means.
     const ALL: [(Kind, &str); 6] = [
-        (Kind::Honoured, "are supported: the link leads to the page"),
-        (Kind::Accepted, "are accepted without a message: Fulmar does not need them"),
-        (
-            Kind::Beside,
-            "are accepted without a message, because they only change another directive: its verdict counts",
-        ),
-        (Kind::Warned, "are not supported yet and give a warning: the server works without them"),
-        (
-            Kind::Pending,
-            "are not supported yet and give an error: a start without them would be unsafe or wrong",
-        ),
-        (Kind::Refused, "will not be supported and give an error, with what to use instead"),
+        (Kind::Honoured, "the link leads to the page"),
+        (Kind::Accepted, "no message, because Fulmar does not need the directive"),
+        (Kind::Beside, "no message, because the directive only changes another one, whose verdict counts"),
+        (Kind::Warned, "the server works without the directive"),
+        (Kind::Pending, "a start without the directive would be unsafe or wrong"),
+        (Kind::Refused, "the message says what to use instead"),
     ];
 
     fn label(self) -> &'static str {
@@ -60,7 +54,7 @@ pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
     ));
     for (kind, meaning) in Kind::ALL {
         let count = judged.iter().filter(|(judged, _)| *judged == kind).count();
-        out.push_str(&format!("- {count} {meaning}.\n"));
+        out.push_str(&format!("- {count} {}: {meaning}.\n", kind.label()));
     }
     out.push_str("\n| directive | module | context | verdict |\n|---|---|---|---|\n");
     for (entry, (kind, text)) in entries.iter().zip(&judged) {

@@ -60,11 +60,6 @@ impl Template {
             _ => None,
         })
     }
-
-    /// Whether it uses captures of a pattern.
-    pub fn has_captures(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
-    }
 }
 
 /// The template that a word holds.
@@ -149,7 +144,6 @@ mod tests {
     fn a_template_tells_what_it_needs() {
         let template = Template::new(b"$a/$1/${b}").unwrap();
         assert_eq!(template.variables().collect::<Vec<_>>(), ["a", "b"]);
-        assert!(template.has_captures());
         assert_eq!(template.literal(), None);
         assert_eq!(Template::new(b"x y").unwrap().literal(), Some(&b"x y"[..]));
         assert_eq!(Template::default().literal(), Some(&b""[..]));
