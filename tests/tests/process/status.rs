@@ -21,7 +21,9 @@ fn status(site: &Site) -> (bool, String) {
 fn status_says_whether_the_server_serves() {
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");
     let running = site.start(Server::Fulmar);
-    assert_eq!(status(&site), (true, "serving configuration 1\n".to_owned()));
+    // The listening socket accepts before the worker has reported that it serves.
+    let serves = || status(&site) == (true, "serving configuration 1\n".to_owned());
+    assert!(until(Duration::from_secs(20), serves), "{:?}", status(&site));
     running.signal(Signal::HUP);
     let reloaded = || status(&site) == (true, "serving configuration 2\n".to_owned());
     assert!(until(Duration::from_secs(20), reloaded), "{:?}", status(&site));
