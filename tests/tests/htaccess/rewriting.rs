@@ -4,7 +4,14 @@ use std::collections::BTreeSet;
 
 use tests::response::Response;
 
-use super::{agree_by, agree_with_host, shown, site, with_host};
+use super::{agree, agree_by, agree_with_host, shown, site, with_host};
+
+#[test]
+fn targets_that_are_addresses_of_mail_are_redirects() {
+    let rules = "RewriteEngine on\nRewriteRule ^mail$ mailto:a@example.org [R]\n\
+        RewriteRule ^news$ NEWS:comp.lang [R=303]\nRewriteRule ^bare$ mailto:a@example.org?subject=b\n";
+    agree(&[(".htaccess", rules)], &["GET /mail", "GET /news", "GET /bare"]);
+}
 
 #[test]
 fn flags() {

@@ -2,8 +2,16 @@
 
 use contract::Exchange;
 
+/// Schemes of URLs that Apache knows without `//` after them.
+const BARE_SCHEMES: [&[u8]; 2] = [b"mailto:", b"news:"];
+
 /// Whether a text is an absolute URL.
 pub(crate) fn is_url(text: &[u8]) -> bool {
+    let starts_with =
+        |scheme: &&[u8]| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    if BARE_SCHEMES.iter().any(|scheme| starts_with(scheme)) {
+        return true;
+    }
     let scheme = text.windows(3).position(|part| part == b"://");
     scheme.is_some_and(|end| end > 0 && text[..end].iter().all(u8::is_ascii_alphanumeric))
 }
