@@ -1,7 +1,49 @@
 //! Variables, as `return` shows them.
 
+use tests::binary::Server;
 use tests::differential::{agree, agree_over_http1, agree_with_logs};
 use tests::site::Site;
+
+#[test]
+fn variables_of_the_server_that_a_configuration_may_set() {
+    let site = Site::new(
+        r#"
+        map $arg_m $ssl_protocol { default mapped; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location / {
+                if ($arg_a) { set $proxy_host set; set $msie set; set $modern_browser set; }
+                return 200 "$proxy_host|$proxy_port|$msie|$modern_browser|$ssl_protocol|$ssl_cipher\n";
+            }
+            location /proxied/ {
+                if ($arg_a) { set $proxy_host set; }
+                proxy_pass http://127.0.0.1:%%PORT_1%%;
+                add_header X-Host $proxy_host:$proxy_port;
+            }
+        }
+        server { listen 127.0.0.1:%%PORT_1%%; return 200 $http_host; }
+        "#,
+    );
+    agree(
+        &site,
+        &[
+            "GET /",
+            "GET /?a=1",
+            "GET /\nUser-Agent: Mozilla/4.0 (compatible; MSIE 6.0)",
+            "GET /?a=1\nUser-Agent: Mozilla/4.0 (compatible; MSIE 6.0)",
+        ],
+    );
+    let running = site.start(Server::Fulmar);
+    let port = running.address_of(1).port();
+    let host = |request: &str| {
+        let answer = running.ask(request);
+        (answer.last().text(), answer.last().field("X-Host").map(str::to_owned))
+    };
+    let own = format!("127.0.0.1:{port}");
+    assert_eq!(host("GET /proxied/"), (own.clone(), Some(format!("{own}:{port}"))));
+    assert_eq!(host("GET /proxied/?a=1"), (own, Some(format!("set:{port}"))), "the request's Host stays");
+    running.stop();
+}
 
 #[test]
 fn of_the_request() {

@@ -270,20 +270,20 @@ struct SilentlyEmpty;
 /// The value of a variable before `set` sets it.
 struct Uninitialized {
     name: String,
-    /// The family that the name belongs to, as `$http_x` does, with the rest of the name.
-    family: Option<(Getter, String)>,
+    /// What has a value before, such as `$http_x` or `$proxy_host`, with the rest of the name for a family.
+    before: Option<(Getter, String)>,
 }
 
 impl Uninitialized {
     fn new(name: &str, loading: &Loading) -> Uninitialized {
-        let family = names::family(name, loading).map(|(family, rest)| (family.get, rest.to_owned()));
-        Uninitialized { name: name.to_owned(), family }
+        let before = names::unset(name, loading).map(|(variable, rest)| (variable.get, rest.to_owned()));
+        Uninitialized { name: name.to_owned(), before }
     }
 }
 
 impl Evaluate for Uninitialized {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-        if let Some((get, rest)) = &self.family {
+        if let Some((get, rest)) = &self.before {
             return get(exchange, rest, out);
         }
         if exchange.scope.kept::<SilentlyEmpty>().is_none() {
@@ -293,6 +293,6 @@ impl Evaluate for Uninitialized {
     }
 
     fn is_volatile(&self) -> bool {
-        self.family.is_some()
+        self.before.is_some()
     }
 }
