@@ -262,7 +262,7 @@ fn streams_are_cancelled_by_either_side() {
     let event = side.connection.peer_reset(0, Code::REQUEST_CANCELLED).unwrap();
     assert_eq!(event, Some(reset(0, Code::REQUEST_CANCELLED)));
     let stopped = side.connection.peer_stopped(0, Code::REQUEST_CANCELLED).unwrap();
-    assert_eq!((stopped, side.connection.is_reset(0)), (None, true), "it is told once");
+    assert_eq!((stopped, side.connection.is_reset(0)), (None, true), "there is one event");
     side.connection.release(0, Code::REQUEST_CANCELLED).unwrap();
     assert_eq!(side.commands(), [Command::Reset { stream: 0, code: Code::REQUEST_CANCELLED }]);
     assert_eq!(side.connection.own(Own::Decoder), [3, 0x40]);

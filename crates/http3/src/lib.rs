@@ -2,7 +2,7 @@
 //!
 //! [`Connection`] is the machine. Its driver, which knows QUIC, tells it of streams that the peer opens
 //! ([`Connection::accept`]), of their bytes ([`Connection::read`]) and of their ends. The machine gives back events, the bytes
-//! of its own two streams ([`Connection::own`]) and commands ([`Connection::next_command`]). The fields of a section are read
+//! that our two streams send ([`Connection::own`]) and commands ([`Connection::next_command`]). The fields of a section are read
 //! into a [`HeaderList`], out of which [`read_request`] and [`read_response`] make heads. Heads and content are written by
 //! [`Connection::head`] and [`Connection::data`]. Datagrams (RFC 9297) and pushes are not offered.
 

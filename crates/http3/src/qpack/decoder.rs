@@ -14,7 +14,7 @@ const ACKNOWLEDGEMENT: (u8, u32) = (0x80, 7);
 const CANCELLATION: (u8, u32) = (0x40, 6);
 const INCREMENT: (u8, u32) = (0, 6);
 
-/// Decodes the sections of a connection. Its table is filled by instructions on a stream of their own.
+/// Decodes the sections of a connection. Instructions on a separate stream fill its table.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pub(super) table: DynamicTable,
