@@ -5,7 +5,8 @@
 //! bytes again. A session owns keys and no buffers: bytes that arrive, records to send and content all live in
 //! buffers of the caller, who borrows them while there is something in them.
 //!
-//! A connection that we open is a [`Session`] from its start, under a [`ClientPolicy`].
+//! A connection that we open is a [`Session`] from its start, under a [`ClientPolicy`]. A connection of QUIC is a
+//! [`QuicSession`], which gives keys to the caller.
 //!
 //! TLS 1.2 (RFC 5246) and 1.3 (RFC 8446) are spoken; neither compression nor renegotiation. Servers may take early data.
 
@@ -30,6 +31,7 @@ mod peer;
 mod pem;
 mod policy;
 mod preread;
+mod quic;
 mod revocation;
 mod rotation;
 mod self_signed;
@@ -58,6 +60,10 @@ pub use pair_cache::{PairCache, PairCacheLimits};
 pub use peer::PeerCertificate;
 pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, RECORD_MAX, ServerPolicy, Settings};
 pub use preread::{Prefix, Preread};
+pub use quic::{
+    DirectionKeys, HeaderKey, InitialSecrets, PacketKey, QuicFailure, QuicHello, QuicKeys, QuicSession,
+    ResetKey, SealingKey, TamperedPacket, TokenKey,
+};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
 pub use signatures::are_signatures;

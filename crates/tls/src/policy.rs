@@ -318,6 +318,16 @@ impl ServerPolicy {
         ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
     }
 
+    /// The same for connections of QUIC, by which these protocols are spoken. They take no early data.
+    #[must_use]
+    pub fn for_quic(&self, protocols: &[&[u8]]) -> ServerPolicy {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        (config.max_early_data_size, config.send_half_rtt_data) = (0, false);
+        let config = Arc::new(config);
+        ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
+    }
+
     /// Has tickets sealed with the first of these keys and opened by each one, from now on. Without any, the keys of this
     /// process are used.
     pub fn set_ticket_keys(&self, keys: Vec<TicketKey>) {

@@ -33,7 +33,7 @@ pub struct Session {
 }
 
 /// A client that is asked for a certificate.
-struct Client {
+pub(crate) struct Client {
     trust: Trust,
     algorithms: WebPkiSupportedAlgorithms,
     /// About which of its certificates responders are asked.
@@ -117,12 +117,7 @@ impl Session {
     pub fn new(policy: &ServerPolicy) -> Result<Session, Failure> {
         let connection = UnbufferedServerConnection::new(Arc::clone(&policy.config));
         let connection = connection.map_err(|error| Failure::of(&error))?;
-        let client = policy.clients.clone().map(|trust| {
-            let algorithms = policy.config.crypto_provider().signature_verification_algorithms;
-            let scope = policy.status_check.as_ref().map(|check| check.settings().scope);
-            Box::new(Client { trust, algorithms, scope })
-        });
-        Ok(Session::of(Connection::Server(connection), client))
+        Ok(Session::of(Connection::Server(connection), Client::of(policy)))
     }
 
     fn of(connection: Connection, client: Option<Box<Client>>) -> Session {
@@ -184,33 +179,7 @@ impl Session {
 
     /// What was agreed on; to be asked once the session is established.
     pub fn negotiated(&self) -> Negotiated {
-        let connection = self.connection.common();
-        let suite = connection.negotiated_cipher_suite();
-        let group = connection.negotiated_key_exchange_group();
-        let client = self.client.as_ref().and_then(|client| client.certificate(connection, self.noted.peer));
-        let (client, questions) =
-            client.map_or((None, Vec::new()), |(client, questions)| (Some(client), questions));
-        Negotiated {
-            protocol: match connection.protocol_version() {
-                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
-                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
-                _ => "",
-            },
-            cipher: suite.map_or("", |suite| ciphers::name(suite.suite())),
-            curve: match group.map(|group| group.name()) {
-                Some(NamedGroup::X25519) => "X25519",
-                Some(NamedGroup::secp256r1) => "prime256v1",
-                Some(NamedGroup::secp384r1) => "secp384r1",
-                Some(NamedGroup::X25519MLKEM768) => "X25519MLKEM768",
-                _ => "",
-            },
-            alpn: connection.alpn_protocol().map(Box::from),
-            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            client,
-            questions,
-            session: self.noted.session,
-            signature_algorithm: self.noted.own.map_or("", scheme_name),
-        }
+        Negotiated::of(self.connection.common(), &self.noted, self.client.as_deref())
     }
 
     fn drive(
@@ -251,7 +220,47 @@ impl Session {
     }
 }
 
+impl Negotiated {
+    pub(crate) fn of(connection: &CommonState, noted: &Noted, client: Option<&Client>) -> Negotiated {
+        let suite = connection.negotiated_cipher_suite();
+        let group = connection.negotiated_key_exchange_group();
+        let client = client.and_then(|client| client.certificate(connection, noted.peer));
+        let (client, questions) =
+            client.map_or((None, Vec::new()), |(client, questions)| (Some(client), questions));
+        Negotiated {
+            protocol: match connection.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+                _ => "",
+            },
+            cipher: suite.map_or("", |suite| ciphers::name(suite.suite())),
+            curve: match group.map(|group| group.name()) {
+                Some(NamedGroup::X25519) => "X25519",
+                Some(NamedGroup::secp256r1) => "prime256v1",
+                Some(NamedGroup::secp384r1) => "secp384r1",
+                Some(NamedGroup::X25519MLKEM768) => "X25519MLKEM768",
+                _ => "",
+            },
+            alpn: connection.alpn_protocol().map(Box::from),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            client,
+            questions,
+            session: noted.session,
+            signature_algorithm: noted.own.map_or("", scheme_name),
+        }
+    }
+}
+
 impl Client {
+    /// The client of a server, if the policy asks for certificates.
+    pub(crate) fn of(policy: &ServerPolicy) -> Option<Box<Client>> {
+        policy.clients.clone().map(|trust| {
+            let algorithms = policy.config.crypto_provider().signature_verification_algorithms;
+            let scope = policy.status_check.as_ref().map(|check| check.settings().scope);
+            Box::new(Client { trust, algorithms, scope })
+        })
+    }
+
     /// Judges the certificate that the client showed, now or in the session that it resumed. Returns it with the questions
     /// that are left.
     fn certificate(
@@ -446,6 +455,11 @@ impl Failure {
 
     pub(crate) fn malformed() -> Failure {
         Failure::new("the client's first message is malformed", false)
+    }
+
+    /// Something that is missing on our side.
+    pub(crate) fn ours(reason: &str) -> Failure {
+        Failure::new(reason, true)
     }
 
     /// A certificate that was rejected.
