@@ -268,6 +268,13 @@ systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
 valgrind|valgrind|what a request costs among thousands of servers
 haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
+mariadb-client|mariadb|MariaDB through stream
+redis-server redis-tools|redis-cli|Redis through stream
+openssh-server|/usr/sbin/sshd|SSH through stream
+openssh-client|ssh|SSH through stream
+mosquitto|/usr/sbin/mosquitto|MQTT through stream
+mosquitto-clients|mosquitto_pub|MQTT through stream
+python3-aiosmtpd|/usr/lib/python3/dist-packages/aiosmtpd/__init__.py|SMTP through stream
 pebble|pebble|certificates from an authority
 certbot python3-certbot-nginx|/usr/lib/python3/dist-packages/certbot_nginx|Certbot with its plugin for nginx
 openssl|openssl|certificates that other programs do not make

@@ -15,6 +15,7 @@ pub mod cache_grammar;
 pub mod client;
 pub mod compare;
 pub mod crowd;
+pub mod daemon;
 pub mod differential;
 pub mod dns;
 pub mod grammar;

@@ -57,6 +57,7 @@ mod status;
 mod sticky;
 mod stock;
 mod stream;
+mod stream_services;
 mod stream_tls;
 mod throttling;
 mod tls;
