@@ -48,6 +48,56 @@ fn site() -> Site {
     Site::new(SERVERS).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key).file("f.txt", "file\n")
 }
 
+/// Clients whose requests are passed on with a header, and the server that reads it.
+const PASSING: &str = r#"
+    keepalive_timeout 60s;
+    ssl_certificate %%DIR%%/a.pem;
+    ssl_certificate_key %%DIR%%/a.key;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    upstream back { server 127.0.0.1:%%PORT_1%%; keepalive 8; }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        listen 127.0.0.1:%%PORT_2%% ssl;
+        add_header X-Port $remote_port;
+        location /one { proxy_protocol on; proxy_pass http://back; }
+        location /two { proxy_protocol v2; proxy_pass http://back; }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_1%% proxy_protocol;
+        return 200 "$proxy_protocol_addr $proxy_protocol_port $connection $proxy_protocol_tlv_ssl_version";
+    }
+"#;
+
+/// A connection to a server belongs to one client: what is kept of it serves no other.
+#[test]
+fn requests_are_passed_on_with_the_header_of_their_client() {
+    let made = certificate("a.example", Kind::Ecdsa);
+    let site = Site::new(PASSING).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key);
+    let running = site.start(Server::Fulmar);
+    for path in ["/one", "/two"] {
+        let (mut first, mut second) = (running.connect(), running.connect());
+        let mut ask = |is_first: bool| {
+            let client = if is_first { &mut first } else { &mut second };
+            let answer = client.exchange(&format!("GET {path}")).unwrap();
+            let words: Vec<String> = answer.text().split(' ').map(str::to_owned).collect();
+            assert_eq!((words[0].as_str(), Some(words[1].as_str())), ("127.0.0.1", answer.field("X-Port")));
+            words[2].clone()
+        };
+        let connections = [true, false, true, false, true].map(&mut ask);
+        assert!(connections[0] != connections[1] && connections[1] == connections[3], "{connections:?}");
+        assert!(connections[0] == connections[2] && connections[2] == connections[4], "{connections:?}");
+    }
+    let spoken = tls::Client::new(Some("a.example")).ask(running.address_of(2), "GET /two").unwrap();
+    let text = spoken.answer.last().text();
+    assert!(text.ends_with(" TLSv1.3"), "{text}");
+    running.stop();
+    let shared = PASSING.replace("proxy_http_version 1.1", "proxy_http_version 2");
+    let site = Site::new(&shared).in_prefix("a.pem", &made.pem).in_prefix("a.key", &made.key);
+    let told = site.test(Server::Fulmar).unwrap_err();
+    assert!(told.contains("\"proxy_protocol\" does not work with \"proxy_http_version 2\""), "{told}");
+}
+
 fn binary(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
     [SIGNATURE, &[command, family][..], &length, content].concat()

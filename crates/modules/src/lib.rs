@@ -198,6 +198,7 @@ mod shared {
     pub(crate) mod networks;
     pub(crate) mod per_directory;
     pub(crate) mod placing;
+    pub(crate) mod proxy_header;
     pub(crate) mod scratch;
     pub(crate) mod secured;
     pub(crate) mod slices;

@@ -27,6 +27,8 @@ pub(crate) struct Parked {
     secured: Option<Secured>,
     /// The address that it comes from, if that was set.
     local: Option<SocketAddr>,
+    /// The header of the PROXY protocol that it began with: it serves requests of that client only.
+    preface: Box<[u8]>,
     /// How many requests it had.
     pub(crate) requests: u64,
     /// When it was opened, in milliseconds of uptime.
@@ -51,6 +53,7 @@ impl Parked {
             protocol: call.protocol,
             secured: call.secured.clone(),
             local: call.local,
+            preface: call.preface.as_slice().into(),
             requests: 0,
             opened_ms: now.uptime_ms,
             counted: lease.count_connection(),
@@ -62,7 +65,10 @@ impl Parked {
 
     /// Whether a request can use this connection, which was opened for another one.
     fn can_serve(&self, call: &Call) -> bool {
-        self.protocol == call.protocol && self.secured == call.secured && self.local == call.local
+        let comes_from = (self.local, &*self.preface);
+        self.protocol == call.protocol
+            && self.secured == call.secured
+            && comes_from == (call.local, &*call.preface)
     }
 }
 

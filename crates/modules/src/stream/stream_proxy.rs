@@ -58,17 +58,16 @@
 use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::gateway::upstream_deny;
 use crate::shared::connected::Connected;
+use crate::shared::proxy_header::ProxyHeader;
 use crate::shared::secured::secured;
 use ::upstream::{ClientTls, Conversation, Failures, Names, Options, Settings, TlsOptions};
-use conf::value::{choice, flag};
+use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Amount, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Peer, Rule,
-    ScopeBuilder, Step, Template, Tls, View,
+    Amount, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Rule, ScopeBuilder,
+    Step, Template, View,
 };
 use http::Status;
-use proxy_protocol::{Certificate, Encryption, append_binary_header, append_proxy_header};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,7 +157,7 @@ pub static PROXY_DOWNLOAD_RATE: Directive<Amount> = Directive::amount("proxy_dow
     .help("How many bytes per second are read from a server; 0 means no limit.");
 
 /// `proxy_protocol on | off | v2`
-pub static PROXY_PROTOCOL: Directive<Header> = Directive::new("proxy_protocol", parse_protocol)
+pub static PROXY_PROTOCOL: Directive<ProxyHeader> = Directive::new("proxy_protocol", ProxyHeader::parse)
     .within(Contexts::ALL_STREAM)
     .default("off")
     .help("Whether servers get a header of the PROXY protocol with the client's address: version 1, or version 2.");
@@ -190,12 +189,6 @@ static SCHEMES: [Scheme; 1] = [Scheme { prefix: "", is_written: false, is_secure
 fn parse_next(args: &Args<'_>, _: &mut Loading) -> Result<Failures, Diagnostic> {
     let on = args.value(0, flag)?;
     Ok(if on { Failures::ERROR.with(Failures::TIMEOUT) } else { Failures::OFF })
-}
-
-fn parse_protocol(args: &Args<'_>, _: &mut Loading) -> Result<Header, Diagnostic> {
-    const CHOICES: [(&str, Header); 3] =
-        [("off", Header::Off), ("on", Header::Version1), ("v2", Header::Version2)];
-    args.value(0, |word| choice(word, &CHOICES))
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -237,19 +230,7 @@ struct Proxy {
     tls_name: Option<Template>,
     /// The protocols that servers are offered; what is empty is left out.
     tls_protocols: Box<[Template]>,
-    header: Header,
-}
-
-/// Which header of the PROXY protocol servers get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Header {
-    /// None.
-    #[default]
-    Off,
-    /// A line of text.
-    Version1,
-    /// A binary one, which tells of the client's encryption, too.
-    Version2,
+    header: ProxyHeader,
 }
 
 /// How servers are spoken to over TLS, if that is enabled.
@@ -261,18 +242,6 @@ fn tls(view: &View<'_>) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
 }
 
 impl Proxy {
-    /// Appends the header of the PROXY protocol, if servers get one.
-    fn append_header(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        match self.header {
-            Header::Off => {}
-            Header::Version1 => append_proxy_header(addresses(exchange), out),
-            Header::Version2 => {
-                let encryption = exchange.connection.tls.as_deref().map(encryption);
-                append_binary_header(addresses(exchange), encryption.as_ref(), out);
-            }
-        }
-    }
-
     /// How servers are spoken to, which are offered the protocols of this session.
     fn offering(&self, tls: &Arc<ClientTls>, exchange: &Exchange) -> Arc<ClientTls> {
         if self.tls_protocols.is_empty() {
@@ -284,22 +253,6 @@ impl Proxy {
     }
 }
 
-/// What a header tells of the client's encryption.
-fn encryption(tls: &Tls) -> Encryption {
-    let certificate = tls.agreed.client.as_ref().map(|client| Certificate {
-        name: client.common_name(),
-        fault: client.fault.map_or(0, |fault| fault.number().into()),
-    });
-    Encryption {
-        server_name: tls.server_name.clone(),
-        alpn: tls.agreed.alpn.clone(),
-        version: tls.agreed.protocol,
-        cipher: tls.agreed.cipher,
-        is_resumed: tls.agreed.resumed,
-        certificate,
-    }
-}
-
 impl Handler for Proxy {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let place = match self.target.place(exchange) {
@@ -307,7 +260,7 @@ impl Handler for Proxy {
             Err(_) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
         };
         let mut conversation = Conversation::<Connected>::new(exchange, &place.group, &self.settings);
-        self.append_header(exchange, &mut conversation.call.preface);
+        self.header.append(exchange, &mut conversation.call.preface);
         let secure = |tls: &Arc<ClientTls>| {
             let tls = self.offering(tls, exchange);
             secured(&tls, self.tls_name.as_ref(), &place.host, exchange)
@@ -340,13 +293,5 @@ impl Handler for Proxy {
             Ok(None) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
             Err(status) => Step::Finish(status),
         }
-    }
-}
-
-/// The addresses of client and server that a header tells; none if the client came by a Unix socket.
-fn addresses(exchange: &Exchange) -> Option<(SocketAddr, SocketAddr)> {
-    match (&exchange.connection.peer, &exchange.connection.local) {
-        (Peer::Inet(client), Peer::Inet(server)) => Some((*client, *server)),
-        _ => None,
     }
 }

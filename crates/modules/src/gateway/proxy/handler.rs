@@ -8,8 +8,10 @@ use super::response::{self, Answer};
 use super::route::Route;
 use crate::shared::cached;
 use crate::shared::gateway::Protocol;
+use crate::shared::proxy_header::ProxyHeader;
 use ::upstream::Settings;
-use contract::{Exchange, Template, Work};
+use conf::Diagnostic;
+use contract::{Directive, Exchange, Template, View, Work};
 use http::{Fields, Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +34,24 @@ pub(super) struct Proxy {
     pub(super) redirects: Box<[redirect::Rule]>,
     pub(super) cookies: Cookies,
     pub(super) server_name: Option<Template>,
+    /// What connections to servers begin with.
+    pub(super) header: ProxyHeader,
+}
+
+/// The header that begins connections, each of which is for one client.
+pub(super) fn header(
+    view: &View<'_>,
+    directive: &'static Directive<ProxyHeader>,
+    version: Version,
+) -> Result<ProxyHeader, Diagnostic> {
+    let Some(written) = view.written(directive) else { return Ok(ProxyHeader::Off) };
+    if version == Version::Http2 && *written.value != ProxyHeader::Off {
+        let message = "\"proxy_protocol\" does not work with \"proxy_http_version 2\", whose connections are shared by clients";
+        return Err(Diagnostic::emerg(message)
+            .at(written.span)
+            .hint("set \"proxy_http_version\" to 1.1 here"));
+    }
+    Ok(*written.value)
 }
 
 impl Proxy {

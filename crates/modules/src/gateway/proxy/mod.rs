@@ -47,6 +47,11 @@
 //! did not process a request, Fulmar sends it again, whatever its method. WebSockets do not work over such a
 //! connection.
 //!
+//! With `proxy_protocol on` or `v2`, which nginx has in `stream` only, each connection to a server begins with a header of the
+//! PROXY protocol that tells the client's address, in clear also with `https://`. Version 2 also tells of the client's TLS
+//! connection, as in [`stream`](stream_proxy.md). A kept connection then serves only requests whose header is the same: those
+//! of one client connection. It does not work with `proxy_http_version 2`.
+//!
 //! With `proxy_request_buffering off`, Fulmar passes the request body on as it arrives, no faster than the upstream
 //! server reads it, in chunks if its length is unknown. The upstream server may answer before it has the whole body;
 //! the client's connection then closes after the response. Such a request is sent once: no other server is tried.
@@ -176,6 +181,7 @@ mod url;
 use crate::gateway::upstream_deny;
 use crate::shared::cached::{keeper, purge};
 use crate::shared::gateway::Gateway;
+use crate::shared::proxy_header::ProxyHeader;
 use ::upstream::{Names, OPTION_COUNT, Options, Settings, TLS_OPTION_COUNT, TlsOptions, joined};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
@@ -203,7 +209,7 @@ static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 11;
+const OWN_COUNT: usize = 12;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + TLS_OPTION_COUNT + OPTION_COUNT] = joined(&[
     &[
@@ -218,6 +224,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + TLS_OPTION_COUNT + OPTION_COU
         &PROXY_SET_BODY,
         &PROXY_PASS_TRAILERS,
         &PROXY_CACHE_CONVERT_HEAD,
+        &PROXY_PROTOCOL,
     ],
     &TLS.list(),
     &OPTIONS.list(),
@@ -309,6 +316,13 @@ pub static PROXY_CACHE_CONVERT_HEAD: Directive<bool> = Directive::flag("proxy_ca
     .default("on")
     .help("Whether HEAD is forwarded as GET with a cache. If not, responses to HEAD are kept for HEAD only.");
 
+/// `proxy_protocol on | off | v2`
+pub static PROXY_PROTOCOL: Directive<ProxyHeader> = Directive::new("proxy_protocol", ProxyHeader::parse)
+    .slot("http proxy_protocol")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether servers get a header of the PROXY protocol with the client's address: version 1, or version 2.");
+
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
     args.value(0, |word| {
         value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11), ("2", Version::Http2)])
@@ -331,6 +345,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if let Some(cache) = settings.cache.as_mut().map(Arc::make_mut) {
         cache.convert_head = view.get(&PROXY_CACHE_CONVERT_HEAD).copied().unwrap_or(true);
     }
+    let header = handler::header(view, &PROXY_PROTOCOL, version)?;
     let set: Vec<SetField> =
         view.all(&PROXY_SET_HEADER).iter().map(|written| written.value.clone()).collect();
     let to = (version, route.fixed.as_deref());
@@ -349,6 +364,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         body: view.get(&PROXY_SET_BODY).cloned(),
         passes_trailers: view.get(&PROXY_PASS_TRAILERS).copied().unwrap_or(false),
         settings: Arc::new(settings),
+        header,
         server_name: view.get(&TLS.name).cloned(),
         route,
     };

@@ -9,6 +9,7 @@ use super::route::Route;
 use super::target::Pass;
 use crate::gateway::upstream_deny;
 use crate::shared::gateway::{Gateway, Protocol};
+use crate::shared::proxy_header::ProxyHeader;
 use ::upstream::{Options, Settings, TlsOptions};
 use conf::Diagnostic;
 use contract::{Directive, Exchange, ScopeBuilder, View, Work};
@@ -52,6 +53,7 @@ pub(crate) fn compile_streaming(
         passes_trailers: true,
         passes_te: true,
         settings: Arc::new(settings),
+        header: ProxyHeader::Off,
         server_name: view.get(&tls.name).cloned(),
         route,
     };

@@ -199,6 +199,7 @@ impl Proxy {
         asked.is_secure = target.scheme.is_secure();
         (call.scheme, call.is_idempotent, call.tag) =
             (target.scheme.prefix(), is_idempotent(exchange), self.route.tag);
+        self.header.append(exchange, &mut call.preface);
         let policy = self.route.policy.as_ref().filter(|_| target.scheme.is_secure());
         call.secured =
             policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
