@@ -407,8 +407,23 @@ fn unclosed(block: &Node, end: Span) -> Diagnostic {
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     let call = if error.kind() == io::ErrorKind::IsADirectory { "pread" } else { "open" };
-    let path = printable(path.as_os_str().as_bytes());
-    Diagnostic::emerg(format!("{call}() \"{path}\" failed ({})", reason(error)))
+    let shown = printable(path.as_os_str().as_bytes());
+    let diagnostic = Diagnostic::emerg(format!("{call}() \"{shown}\" failed ({})", reason(error)));
+    match missing_hint(path).filter(|_| error.kind() == io::ErrorKind::NotFound) {
+        Some(hint) => diagnostic.hint(hint),
+        None => diagnostic,
+    }
+}
+
+/// What to do if one of the files is missing that examples include.
+fn missing_hint(path: &Path) -> Option<&'static str> {
+    match path.file_name()?.as_bytes() {
+        b"mime.types" => Some("leave the line out: the usual media types are built in"),
+        b"fastcgi.conf" | b"fastcgi_params" | b"proxy_params" | b"scgi_params" | b"uwsgi_params" => {
+            Some("the package has this file in /etc/fulmar, the source in packaging/conf")
+        }
+        _ => None,
+    }
 }
 
 /// An error of the system as messages show it: its number, then its words.
@@ -462,6 +477,16 @@ mod tests {
         assert_eq!(texts(&loaded.nodes), "a;\none;\ny;\ntwo;\ntypes {\n    t;\n}\nt;\nz;\n");
         let paths: Vec<_> = loaded.sources.iter().map(|(_, path, _)| path.to_str().unwrap()).collect();
         assert_eq!(paths, ["/etc/x.conf", "/etc/d/1.conf", "/etc/d/deep/y", "/etc/d/2.conf", "/etc/t"]);
+    }
+
+    #[test]
+    fn a_missing_file_of_the_examples_has_a_hint() {
+        let hint = |text: &str| {
+            in_memory(&[("/etc/x.conf", text)]).error.and_then(|error| error.hint).unwrap_or_default()
+        };
+        assert!(hint("http { include mime.types; }").contains("built in"));
+        assert!(hint("include /etc/nginx/fastcgi_params;").contains("packaging/conf"));
+        assert_eq!(hint("include no;"), "");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub fn in_place_of_nginx(error: &Diagnostic, sources: &Sources) -> Option<Diagno
 enum Language {
     Apache,
     Caddyfile,
+    Haproxy,
     Json,
     Yaml,
 }
@@ -48,6 +49,10 @@ impl Language {
             Language::Caddyfile => (
                 "the language of a Caddyfile",
                 "docs/from-caddy.md shows each directive as \"server\" and \"location\" blocks",
+            ),
+            Language::Haproxy => (
+                "HAProxy's configuration language",
+                "write \"upstream\" for a backend and \"server\" for a frontend; docs/directives/upstream.md has examples",
             ),
             Language::Json => {
                 ("JSON", "write \"server\" and \"location\" blocks; docs/from-caddy.md has examples")
@@ -84,7 +89,22 @@ fn judge(line: &[u8], rest: &[u8]) -> Verdict {
     if line == b"---" || is_key_of_yaml(line) {
         return Verdict::Another(Language::Yaml);
     }
+    if is_section_of_haproxy(line) {
+        return Verdict::Another(Language::Haproxy);
+    }
     judge_as_apache(line)
+}
+
+/// Whether a line begins one of the sections that a configuration of HAProxy begins with.
+fn is_section_of_haproxy(line: &[u8]) -> bool {
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    match words[..] {
+        [name] => matches!(name, b"global" | b"defaults"),
+        [kind, name] => {
+            matches!(kind, b"defaults" | b"frontend" | b"backend") && !name.ends_with(b";") && name != b"{"
+        }
+        _ => false,
+    }
 }
 
 /// Whether a line begins a site of a Caddyfile: `example.org {`, `:8080`, `http://a.example, b.example {`.
@@ -227,6 +247,10 @@ mod tests {
         ] {
             assert_eq!(language(text), caddy, "{text}");
         }
+        let haproxy = "this file is in HAProxy's configuration language, and Fulmar reads nginx's here";
+        for text in ["# a\nglobal\n  daemon\n", "defaults\n", "frontend web\n  bind :80\n", "defaults a\n"] {
+            assert_eq!(language(text), haproxy, "{text}");
+        }
         for text in ["---\na: 1\n", "# a\nhttp:\n  routers:\n", "version: '3'\n"] {
             assert_eq!(language(text), "this file is in YAML, and Fulmar reads nginx's here", "{text}");
         }
@@ -255,6 +279,8 @@ mod tests {
             "http: {\n",
             "a: b;\n",
             "a:b\n",
+            "backend {\n",
+            "frontend a;\n",
             "\u{feff}ServerRoot x",
         ] {
             assert_eq!(told(text), None, "{text}");
