@@ -353,7 +353,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 48] = [
+    const OURS: [&str; 52] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",

@@ -9,7 +9,7 @@ const BARE_SCHEMES: [&[u8]; 2] = [b"mailto:", b"news:"];
 pub(crate) fn is_url(text: &[u8]) -> bool {
     let starts_with =
         |scheme: &&[u8]| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    if BARE_SCHEMES.iter().any(|scheme| starts_with(scheme)) {
+    if BARE_SCHEMES.iter().any(starts_with) {
         return true;
     }
     let scheme = text.windows(3).position(|part| part == b"://");
