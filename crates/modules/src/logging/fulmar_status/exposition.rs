@@ -126,9 +126,12 @@ impl Collector for Certificates {
     }
 }
 
+/// How many requests had each result.
+type Results = [(CacheStatus, u64); CacheStatus::ALL.len()];
+
 /// What caches hold, and what happened to requests: name, sizes, and how many had each result.
 #[derive(Debug)]
-struct Caches(Vec<(Box<str>, Totals, [(CacheStatus, u64); CacheStatus::ALL.len()])>);
+struct Caches(Vec<(Box<str>, Totals, Results)>);
 
 impl Collector for Caches {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
