@@ -108,6 +108,7 @@ fn run(experiment: &str) -> Result<Option<(Vec<Block>, Lineup)>> {
         resume: false,
         known: &[],
         only: Vec::new(),
+        selection: None,
         interrupted: &AtomicBool::new(false),
     };
     let given = BTreeMap::from([("reference-grpc".to_owned(), env!("CARGO_BIN_EXE_fulmar-lab").into())]);

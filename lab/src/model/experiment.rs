@@ -5,12 +5,15 @@ mod claims;
 pub mod folder;
 mod names;
 mod register;
+mod selection;
 mod wording;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+
+pub use selection::{Selected, Selection};
 
 use crate::model::figure::{Figure, Phases};
 use crate::model::numbers;

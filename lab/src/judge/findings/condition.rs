@@ -100,9 +100,8 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
     };
     match pairs {
         Ok((words, pairs, bound)) if !pairs.is_empty() => {
-            let fewest = condition.loads().into_iter().map(|load| data.fewest(load)).min().unwrap_or(1);
-            let failing = failing(data, condition);
-            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, fewest, failing })
+            let (figure, failing) = (condition.figure(), failing(data, condition));
+            Tested::Pairs(Pairs { words, figure, pairs, bound, fewest: data.fewest, failing })
         }
         Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
         Err(reason) => Tested::Open(reason),
@@ -123,7 +122,7 @@ fn failing(data: &Data<'_>, condition: &Condition) -> String {
 
 impl Pairs {
     /// The p-values of all comparisons: of each pair with its bound; then, if a lead of a certain size is asked for, of each
-    /// pair with 1, which is its direction. Published figures and idle connections are of one turn and have none.
+    /// pair with 1, which is its direction. Published figures are of one turn and have none.
     pub(super) fn p_values(&self) -> Vec<f64> {
         if self.fewest <= 1 {
             return Vec::new();
@@ -487,7 +486,7 @@ fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wa
     };
     let turns = series.values().map(BTreeMap::len).min().unwrap_or_default();
     // A request that failed has failed. That none did may be chance.
-    let doubt = too_few(turns, data.fewest(load)).filter(|_| failed.is_empty());
+    let doubt = too_few(turns, data.fewest).filter(|_| failed.is_empty());
     let outcome = match (&doubt, failed.is_empty() != wanted) {
         (Some(_), _) => Outcome::Undecided,
         (None, true) => Outcome::Met,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::statistics::{FEWEST, median};
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Clients, Experiment, Kind, Load, TURNS};
+use crate::model::experiment::{Clients, Experiment, Load, TURNS};
 use crate::model::figure::{FAILED_PERCENT_FEW, Figure, TIMEOUT_MS};
 use crate::model::machine::Machine;
 use crate::model::words;
@@ -33,7 +33,7 @@ pub(super) struct Data<'a> {
     pub(super) others: &'a [Experiment],
     pub(super) machine: &'a Machine,
     /// So many turns a verdict needs.
-    fewest: usize,
+    pub(super) fewest: usize,
     rows: Vec<Row<'a>>,
     /// Blocks that began on a busy machine, of which nothing is said.
     busy: Vec<Row<'a>>,
@@ -165,12 +165,6 @@ impl<'a> Data<'a> {
         turns.len() < TURNS as usize
     }
 
-    /// How many turns a verdict on a load needs. Idle connections are counted once.
-    pub(super) fn fewest(&self, load: &str) -> usize {
-        let is_idle = self.load(load).is_some_and(|load| load.kind == Kind::Idle);
-        if is_idle { 1 } else { self.fewest }
-    }
-
     /// The twins that were measured in a load.
     pub(super) fn twins(&self, load: &str) -> BTreeSet<&str> {
         self.of_load(load)
@@ -298,6 +292,10 @@ impl<'a> Data<'a> {
                 self.machine.cores
             );
         }
+        // Not measured at all, for example by `run --claims`.
+        if least > 1 && least >= self.machine.cores && figure.depends_on_tool() {
+            return self.shared_cores();
+        }
         let of_contender = || self.of_load(load).filter(|row| row.contender == contender);
         let failed =
             of_contender().filter(|row| filter.cores.is_none_or(|cores| cores.contains(&row.place.0)));
@@ -305,8 +303,7 @@ impl<'a> Data<'a> {
             return format!("{contender}: {}", first_of(failure));
         }
         if of_contender().any(|row| filter.holds(row.place) && self.is_disturbed(load, row, figure)) {
-            let cores = self.machine.cores;
-            return format!("the load tool has to share the server's cores: this machine has {cores}");
+            return self.shared_cores();
         }
         let here: BTreeSet<u32> =
             of_contender().filter(|row| row.figures.contains_key(&figure)).map(|row| row.place.1).collect();
@@ -333,6 +330,10 @@ impl<'a> Data<'a> {
             }
             _ => format!("{contender} {NOT_MEASURED} “{}”", self.title(load)),
         }
+    }
+
+    fn shared_cores(&self) -> String {
+        format!("the load tool has to share the server's cores: this machine has {}", self.machine.cores)
     }
 
     /// The rows of a load.

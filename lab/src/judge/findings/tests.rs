@@ -69,6 +69,33 @@ fn judged(conditions: &str, blocks: &[Vec<Block>]) -> (Verdict, String) {
     (answer.verdict, answer.evidence[0].text.clone())
 }
 
+/// A published figure is of one turn, and a measured one of many: of idle connections, too.
+#[test]
+fn one_measurement_of_idle_connections_decides_nothing() {
+    let idle = EXPERIMENT.replacen("seconds = 1.0", "kind = 'idle'", 1);
+    let condition = "{ is = 'better', figure = 'memory_per_connection_bytes', load = 'l', of = 'a', over = 'b', by = 2.0 }";
+    let finding = format!("[[findings]]\nid = 'F1'\nclaim = 'c'\nholds_when = [{condition}]\n");
+    let experiment = Experiment::parse(&format!("{idle}{finding}")).unwrap();
+    let answered = |turns: usize| {
+        let of = |name, value| blocks(name, 100, Figure::MemoryPerConnectionBytes, &vec![value; turns]);
+        answer(&experiment, &[of("a", 1000.0), of("b", 9000.0)].concat(), &machine()).remove(0)
+    };
+    let once = answered(1);
+    assert_eq!(once.verdict, Verdict::Undecided, "{once:?}");
+    assert!(once.evidence[0].text.contains("1 turn, and a verdict needs 6"), "{once:?}");
+    assert_eq!(answered(12).verdict, Verdict::Holds);
+}
+
+/// A second core of two, which the load tool has to share, may be left out of a run.
+#[test]
+fn a_shared_core_is_the_reason_also_where_it_was_not_measured() {
+    let condition =
+        "{ is = 'change', figure = 'requests_per_s', load = 'l', of = 'a', from_cores = 1, to_cores = 2 }";
+    let (verdict, text) = judged(condition, &[turns("a", 10, &[100.0])]);
+    assert!(matches!(verdict, Verdict::CannotBeTested(_)), "{verdict}");
+    assert!(text.contains("the load tool has to share the server's cores: this machine has 2"), "{text}");
+}
+
 #[test]
 fn a_clear_lead_holds() {
     let clear = [

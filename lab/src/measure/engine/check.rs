@@ -165,8 +165,29 @@ pub(super) fn resumes(running: &Running, load: &Load) -> Result<()> {
     Ok(())
 }
 
+/// So often a kept connection may end between two requests. A server may do that at any time: Apache's event does when it ends
+/// a spare process, for example a second after a start with more threads than `MaxSpareThreads`.
+const ATTEMPTS: u32 = 3;
+
 /// The answer to a request of the load, and whether a second one came on the same connection.
 fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
+    let attempts = if load.keep_alive { ATTEMPTS } else { 1 };
+    attempt(attempts, || ask_once(running, load))
+}
+
+/// The first success of so many attempts, else the last error.
+fn attempt<T>(attempts: u32, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut asked = ask();
+    for _ in 1..attempts {
+        if asked.is_ok() {
+            break;
+        }
+        asked = ask();
+    }
+    asked
+}
+
+fn ask_once(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     let mut fields: Vec<&str> = load.fields.iter().map(String::as_str).collect();
     if !load.keep_alive {
         fields.push("Connection: close");
@@ -205,6 +226,20 @@ fn media_type(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kept_connection_that_ended_is_asked_for_again() {
+        let mut count = 0;
+        let mut fail_twice = |attempts| {
+            count = 0;
+            attempt(attempts, || {
+                count += 1;
+                if count > 2 { Ok(count) } else { Err(anyhow::anyhow!("ended {count}")) }
+            })
+        };
+        assert_eq!(fail_twice(ATTEMPTS).unwrap(), 3);
+        assert_eq!(fail_twice(1).unwrap_err().to_string(), "ended 1");
+    }
 
     #[test]
     fn content_is_compressed_where_it_is_asked_for() {

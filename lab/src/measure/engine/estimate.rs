@@ -26,8 +26,8 @@ const STEPS: u32 = 30;
 /// What the time of a load depends on.
 pub(super) struct Takes<'a> {
     pub(super) schedule: Schedule<'a>,
-    /// The contenders that take part, the twin among them; none if the machine has too few cores.
-    pub(super) contenders: usize,
+    /// The contenders that take part, the twins among them; none if the machine has too few cores.
+    pub(super) contenders: Vec<String>,
     /// Whether this load is the first one that needs its application.
     pub(super) sets_up: bool,
     /// The turns that have not been measured yet.
@@ -38,8 +38,8 @@ impl Takes<'_> {
     /// What the load takes, with blocks shortened by this share.
     pub(super) fn seconds(&self, share: f64) -> f64 {
         let Schedule { load, .. } = self.schedule;
-        let (contenders, turns) = (self.contenders as f64, f64::from(self.turns));
-        if contenders == 0.0 || turns == 0.0 {
+        let turns = f64::from(self.turns);
+        if self.contenders.is_empty() || turns == 0.0 {
             return 0.0;
         }
         let starts = if self.schedule.is_judged() { turns } else { 1.0 };
@@ -51,10 +51,14 @@ impl Takes<'_> {
         };
         let of_count = |clients: u32| match load.kind {
             Kind::Idle => f64::from(clients) / CONNECTED_IDLE_PER_S + LOOK_S,
-            _ => turns * (f64::from(clients) / CONNECTED_PER_S + block_s(clients)),
+            _ => f64::from(clients) / CONNECTED_PER_S + block_s(clients),
         };
-        let counts_s: f64 = self.schedule.counts().into_iter().map(of_count).sum();
-        set_up_s + contenders * (starts * (START_S + warm_up_s) + counts_s)
+        let of_contender = |label: &String| -> f64 {
+            let counts = self.schedule.counts().into_iter();
+            let measured = counts.filter(|clients| self.schedule.has_block(label, *clients));
+            starts * (START_S + warm_up_s) + turns * measured.map(of_count).sum::<f64>()
+        };
+        set_up_s + self.contenders.iter().map(of_contender).sum::<f64>()
     }
 }
 
@@ -90,7 +94,7 @@ mod tests {
     use super::*;
     use crate::measure::contender::Contender;
     use crate::model::block::original_of;
-    use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE};
+    use crate::model::experiment::{Experiment, Selection, TURNS, TURNS_DECIDE};
 
     /// The machine that the limits are for.
     const CORES: u32 = 2;
@@ -106,7 +110,7 @@ mod tests {
     ) -> Vec<Takes<'a>> {
         let mut set_up = BTreeSet::new();
         let all = experiments.iter().flat_map(|experiment| {
-            loads(settings, experiment).map(|(load, cores)| (*experiment, load, cores))
+            loads(settings, experiment, CORES).map(|(load, cores)| (*experiment, load, cores))
         });
         let one = |(experiment, load, cores)| {
             let schedule = Schedule { settings, experiment, load };
@@ -115,10 +119,11 @@ mod tests {
                 let known = contenders.iter().find(|contender| contender.name == name);
                 !MISSING.contains(&name) && known.is_some_and(|contender| schedule.suits(contender).is_ok())
             };
-            let here = schedule.labels().iter().filter(|label| is_here(label)).count();
+            let mut contenders = schedule.labels();
+            contenders.retain(|label| cores <= CORES && is_here(label));
             let sets_up = application_key(load, cores).is_some_and(|key| set_up.insert(key));
             let turns = schedule.turns();
-            Takes { schedule, contenders: if cores > CORES { 0 } else { here }, sets_up, turns }
+            Takes { schedule, contenders, sets_up, turns }
         };
         all.map(one).collect()
     }
@@ -148,8 +153,20 @@ mod tests {
         assert!((15.0..24.0).contains(&short), "{short:.1} minutes");
         let judged = |turns| Settings { quick: true, turns: Some(turns), block_s: BLOCK_S, ..full.clone() };
         let [small, large] = [TURNS_DECIDE, TURNS].map(|turns| minutes(&judged(turns)).0);
-        assert!((200.0..330.0).contains(&small), "{small:.1} minutes");
-        assert!((330.0..550.0).contains(&large), "{large:.1} minutes");
+        let claims = Settings { selection: Some(Selection::of_claims(&all)), ..judged(TURNS_DECIDE) };
+        let takes = takes(&claims, &all.iter().collect::<Vec<_>>(), &contenders);
+        for one in &takes {
+            println!(
+                "{} {}: {:.1}",
+                one.schedule.experiment.id,
+                one.schedule.load.id,
+                one.seconds(1.0) / 60.0
+            );
+        }
+        let claims = seconds(&takes, 1.0) / 60.0;
+        assert!((60.0..150.0).contains(&claims), "{claims:.1} minutes");
+        assert!((300.0..420.0).contains(&small), "{small:.1} minutes");
+        assert!((500.0..700.0).contains(&large), "{large:.1} minutes");
         let (night, share) = minutes(&Settings {
             minutes: Some(NIGHT_MINUTES),
             turns: Some(TURNS_DECIDE),
@@ -171,13 +188,14 @@ mod tests {
         let settings =
             Settings { quick: true, minutes: Some(1.0), turns: Some(10), ..settings(&interrupted) };
         let schedule = Schedule { settings: &settings, experiment: &experiment, load: &experiment.loads[0] };
-        let one = Takes { schedule, contenders: 2, sets_up: false, turns: 10 };
+        let contenders = ['a', 'b'].map(String::from).into();
+        let one = Takes { schedule, contenders, sets_up: false, turns: 10 };
         let (whole, half) = (one.seconds(1.0), one.seconds(0.5));
         assert!((whole - half - 20.0).abs() < 1e-9, "{whole} {half}");
         assert!((share(half, &[&one]) - 0.5).abs() < 1e-6);
         assert_eq!((share(whole, &[&one]), share(0.0, &[&one])), (1.0, SHARE_MIN));
         assert!((share(2.0 * half, &[&one, &one]) - 0.5).abs() < 1e-6);
-        let nobody = Takes { contenders: 0, sets_up: true, ..one };
+        let nobody = Takes { contenders: Vec::new(), sets_up: true, ..one };
         assert_eq!(nobody.seconds(1.0), 0.0);
     }
 }

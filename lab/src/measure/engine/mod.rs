@@ -37,10 +37,11 @@ pub use results::Results;
 
 use crate::measure::environment::Environment;
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Experiment, Load, is_judged};
+use crate::model::experiment::{Experiment, Load, Selection, is_judged};
 use crate::model::machine::Machine;
 use crate::model::order::ToolName;
 use application::Applications;
+use cores::Division;
 use estimate::Takes;
 use series::{Prepared, Series};
 use site::Site;
@@ -69,6 +70,8 @@ pub struct Settings<'a> {
     pub known: &'a [Experiment],
     /// Only these contenders, if any are named.
     pub only: Vec<String>,
+    /// Only these blocks; all where absent.
+    pub selection: Option<Selection>,
     /// Ends the run after the current step.
     pub interrupted: &'a AtomicBool,
 }
@@ -179,7 +182,7 @@ pub fn run(
     let site = |experiment: &Experiment| Site::create(&place.path().join(&experiment.id), &experiment.files);
     let sites: Vec<Site> = experiments.iter().map(site).collect::<Result<_>>()?;
     let all_of = |(experiment, site)| {
-        loads(settings, experiment).map(move |(load, cores)| (experiment, site, load, cores))
+        loads(settings, experiment, machine.cores).map(move |(load, cores)| (experiment, site, load, cores))
     };
     let series_of = |(experiment, site, load, cores)| Series {
         settings,
@@ -205,13 +208,24 @@ pub fn run(
     measure_all(settings, experiments, &all, &share)
 }
 
-/// The loads that are run, each with each of its numbers of cores.
+/// The loads that are run, each with each of its numbers of cores, of `here` cores.
 fn loads<'a>(
     settings: &'a Settings<'_>,
     experiment: &'a Experiment,
+    here: u32,
 ) -> impl Iterator<Item = (&'a Load, u32)> {
-    let loads = experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none());
-    loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)))
+    let is_selected = |load: &&Load| {
+        settings.selection.as_ref().is_none_or(|all| all.of(&experiment.id, &load.id).is_some())
+    };
+    let loads = experiment.loads.iter().filter(is_selected);
+    // What a claim reads is measured, also if a quick run leaves it out.
+    let is_quick = settings.quick && settings.selection.is_none();
+    let loads = loads.filter(move |load| load.left_out(is_quick).is_none());
+    let all = loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)));
+    // The claims alone need no second number of cores at which the tool takes time from the contenders: its rates and times
+    // give no verdict.
+    let is_apart = move |cores: u32| cores == 1 || Division::apart(cores, here).tool_is_apart();
+    all.filter(move |(_, cores)| settings.selection.is_none() || is_apart(*cores))
 }
 
 /// Measures all groups of series, round by round. Where all is to be done in a time, blocks are shortened so that they fit
@@ -382,6 +396,7 @@ mod tests {
             resume: false,
             known: &[],
             only: Vec::new(),
+            selection: None,
             interrupted,
         }
     }

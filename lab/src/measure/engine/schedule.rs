@@ -8,7 +8,9 @@ use anyhow::{Result, ensure};
 use super::{Settings, Shortened, TURNS_QUICK};
 use crate::measure::contender::Contender;
 use crate::model::block;
-use crate::model::experiment::{ANSWERS_ENOUGH, Experiment, Kind, Load, SiteFile, TURNS, is_judged};
+use crate::model::experiment::{
+    ANSWERS_ENOUGH, Experiment, Kind, Load, Selected, SiteFile, TURNS, is_judged,
+};
 use crate::model::order::{Amount, Protocol, ToolName};
 
 /// Guesses for two processors: requests that are answered in a second, and bytes that are sent.
@@ -28,6 +30,9 @@ const WARM_UP_PART: f64 = 0.15;
 /// A number of requests is not repeated more often than this within a block.
 const REPEATS_MOST: u64 = 1000;
 
+/// A number of requests that takes too little time grows by such a part of it.
+const STEPS: u64 = 20;
+
 /// Requests are counted out in such parts.
 const PARTS: u64 = 100;
 
@@ -45,9 +50,15 @@ pub(super) struct Schedule<'a> {
     pub(super) load: &'a Load,
 }
 
-impl Schedule<'_> {
-    /// Repetitions of each block.
+impl<'a> Schedule<'a> {
+    /// Repetitions of each block. A contender that had idle connections before does not begin as it began: if the turns of a
+    /// run do not start it anew, idle connections are measured once.
     pub(super) fn turns(self) -> u32 {
+        let turns = self.planned();
+        if self.load.kind == Kind::Idle && !is_judged(turns) { turns.min(1) } else { turns }
+    }
+
+    fn planned(self) -> u32 {
         let whole = match self.settings {
             Settings { quick: true, .. } => TURNS_QUICK,
             _ => self.experiment.turns.unwrap_or(TURNS),
@@ -57,12 +68,30 @@ impl Schedule<'_> {
 
     /// Whether there are enough turns for verdicts. Then each turn starts its contenders anew, and several have twins.
     pub(super) fn is_judged(self) -> bool {
-        is_judged(self.turns())
+        is_judged(self.planned())
     }
 
-    /// The numbers of clients. A full run that keeps to a time has no time for each step of a sweep.
+    /// What of the load is measured, if that is not all of it.
+    fn selected(self) -> Option<&'a Selected> {
+        self.settings.selection.as_ref()?.of(&self.experiment.id, &self.load.id)
+    }
+
+    /// Whether a contender is measured with so many clients. A twin is measured where its original is.
+    pub(super) fn has_block(self, label: &str, clients: u32) -> bool {
+        let name = block::original_of(label).unwrap_or(label);
+        self.selected().is_none_or(|selected| selected.has_block(name, clients))
+    }
+
+    /// The numbers of clients. A full run that keeps to a time has no time for each step of a sweep, nor to open very many idle
+    /// connections in each turn.
     pub(super) fn counts(self) -> Vec<u32> {
+        if let Some(selected) = self.selected() {
+            return selected.counts();
+        }
         match self.settings {
+            Settings { quick: false, minutes: Some(_), .. } if self.load.kind == Kind::Idle => {
+                self.load.clients(true)
+            }
             Settings { quick: false, minutes: Some(_), .. } => self.load.clients.in_large_steps(),
             _ => self.load.clients(self.settings.quick),
         }
@@ -73,11 +102,13 @@ impl Schedule<'_> {
     pub(super) fn labels(self) -> Vec<String> {
         let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
         let only = &self.settings.only;
-        let mut labels: Vec<String> =
-            all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
+        let is_selected = |name: &&String| self.selected().is_none_or(|selected| selected.has(name));
+        let chosen = all.iter().filter(|name| only.is_empty() || only.contains(name)).filter(is_selected);
+        let mut labels: Vec<String> = chosen.cloned().collect();
         // A run of a few turns has no time for it in its sweeps.
         let is_short_sweep = self.settings.quick && !self.is_judged() && self.load.clients(true).len() > 1;
-        if self.load.kind == Kind::Load && !is_short_sweep {
+        let is_compared = self.selected().is_none_or(|selected| selected.has_twins);
+        if self.load.kind == Kind::Load && !is_short_sweep && is_compared {
             for index in self.originals(&labels).into_iter().rev() {
                 labels.insert(index + 1, block::twin_of(&labels[index]));
             }
@@ -132,6 +163,7 @@ impl Schedule<'_> {
     pub(super) fn amount(self, share: f64, clients: u32, rate: Option<f64>) -> Option<Amount> {
         let Settings { quick, minutes, .. } = self.settings;
         let amount = self.load.amount(*quick)?;
+        let amount = self.with_enough(amount, clients, rate);
         let is_whole = minutes.is_none() || (*quick && !self.load.is_smaller_when_quick());
         let most = || self.counts().into_iter().max().unwrap_or(1);
         let amount = match *quick {
@@ -141,6 +173,21 @@ impl Schedule<'_> {
         };
         // Where clients are added until they get no answer, a block is as long as it is.
         Some(if self.load.kind == Kind::Knee { amount } else { self.repeated(amount, rate) })
+    }
+
+    /// For the claims alone, a number of requests that is no published one is as large as a verdict needs: for each client, up to
+    /// the number of a quick run, and for the least time of a block.
+    fn with_enough(self, amount: Amount, clients: u32, rate: Option<f64>) -> Amount {
+        match amount {
+            Amount::Requests(requests) if self.selected().is_some() && self.load.is_smaller_when_quick() => {
+                let of_time = rate.unwrap_or(1.0 / self.answer_s()) * self.settings.block_s;
+                let enough = requests.min(u64::from(ANSWERS_ENOUGH) * u64::from(clients));
+                let step = (enough / STEPS).max(1);
+                let mut amounts = (0..STEPS * REPEATS_MOST).map(|steps| enough + steps * step);
+                Amount::Requests(amounts.find(|amount| *amount as f64 >= of_time).unwrap_or(enough))
+            }
+            amount => amount,
+        }
     }
 
     /// An amount that takes the least time of a block at this rate. So many requests are repeated as a whole.
@@ -245,7 +292,7 @@ mod tests {
     use super::super::tests::settings;
     use super::super::{BLOCK_S, NIGHT_MINUTES};
     use super::*;
-    use crate::model::experiment::TURNS_DECIDE;
+    use crate::model::experiment::{Selection, TURNS_DECIDE};
 
     #[test]
     fn blocks_are_not_shortened_to_nothing() {
@@ -273,6 +320,50 @@ mod tests {
         assert_eq!(of(0, Some(700.0)), Some(Amount::Requests(2000)), "no part of the published number");
         assert_eq!(of(0, Some(400.0)), Some(Amount::Requests(1000)), "long enough");
         assert_eq!([of(1, None), of(2, None)], [2.0, 0.5].map(|seconds| Some(Amount::Seconds(seconds))));
+    }
+
+    #[test]
+    fn idle_connections_are_measured_in_each_turn_that_starts_its_contenders() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nkind = 'idle'\nclients = [10, 99]\nquick = { clients = 5 }\n";
+        let experiment = Experiment::parse(text).unwrap();
+        let interrupted = AtomicBool::new(false);
+        let of = |turns, minutes| {
+            let settings = Settings { turns: Some(turns), minutes, ..settings(&interrupted) };
+            let one = Schedule { settings: &settings, experiment: &experiment, load: &experiment.loads[0] };
+            (one.turns(), one.counts())
+        };
+        assert_eq!([of(2, None).0, of(6, None).0, of(20, None).0, of(0, None).0], [1, 6, 20, 0]);
+        assert_eq!([of(20, None).1, of(20, Some(NIGHT_MINUTES)).1], [vec![10, 99], vec![5]]);
+    }
+
+    #[test]
+    fn the_claims_alone_have_their_own_blocks_and_amounts() {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['a', 'b', 'c']\n\
+             [source]\ntitle = 't'\nyear = 2026\nmachine = 'm'\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = [1, 1000]\nrequests = 90000\n\
+             quick = { clients = 1000, requests = 8000 }\n\
+             [[loads]]\nid = 'whole'\ntitle = 'l'\nclients = 10\nrequests = 5000\n\
+             [[findings]]\nid = 'F1'\nclaim = 'c'\nholds_when = [\
+             { is = 'better', figure = 'requests_per_s', load = 'l', of = 'a', over = 'b', clients = [1] }, \
+             { is = 'answers_all', load = 'l', of = 'a' }, { is = 'answers_all', load = 'whole', of = 'c' }]\n";
+        let all = [Experiment::parse(text).unwrap()];
+        let interrupted = AtomicBool::new(false);
+        let claims = Settings {
+            quick: true,
+            turns: Some(TURNS_DECIDE),
+            block_s: 2.0,
+            selection: Some(Selection::of_claims(&all)),
+            ..settings(&interrupted)
+        };
+        let of = |load: usize| Schedule { settings: &claims, experiment: &all[0], load: &all[0].loads[load] };
+        assert_eq!((of(0).labels().join(" "), of(0).counts()), ("a b b-twin".into(), vec![1, 1000]));
+        assert_eq!(["a", "b-twin"].map(|label| of(0).has_block(label, 1000)), [true, false]);
+        assert_eq!(of(1).labels(), ["c"], "no lead, no twins");
+        let amount = |load, clients, rate| of(load).amount(1.0, clients, Some(rate));
+        assert_eq!(amount(0, 1, 500.0), Some(Amount::Requests(1000)), "two seconds");
+        assert_eq!(amount(0, 1000, 500.0), Some(Amount::Requests(8000)), "as many as in a quick run");
+        assert_eq!(amount(1, 10, 500.0), Some(Amount::Requests(5000)), "a published number is whole");
     }
 
     /// The noise floor is that of an event loop and of the last contender, which often is Apache.

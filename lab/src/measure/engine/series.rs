@@ -124,10 +124,9 @@ impl Series<'_, '_> {
 
     /// What its time depends on. `set_up` has the applications of the loads before it.
     pub(super) fn takes(&self, set_up: &mut BTreeSet<Key>) -> Takes<'_> {
-        let labels = self.schedule().labels();
-        let is_here = |label: &&String| self.cores <= self.machine.cores && self.found(label).is_ok();
-        let contenders = labels.iter().filter(is_here).count();
-        let key = application_key(self.load, self.cores).filter(|_| contenders > 0);
+        let mut contenders = self.schedule().labels();
+        contenders.retain(|label| self.cores <= self.machine.cores && self.found(label).is_ok());
+        let key = application_key(self.load, self.cores).filter(|_| !contenders.is_empty());
         let left = (0..self.turns()).filter(|turn| !self.is_measured(*turn)).count();
         Takes {
             schedule: self.schedule(),
@@ -137,11 +136,9 @@ impl Series<'_, '_> {
         }
     }
 
-    /// How often everything is measured. Connections that are idle are measured once, since a contender that had them before
-    /// does not begin as it began.
+    /// How often everything is measured.
     pub(super) fn turns(&self) -> u32 {
-        let turns = self.schedule().turns();
-        if self.load.kind == Kind::Idle { turns.min(1) } else { turns }
+        self.schedule().turns()
     }
 
     /// Whether an earlier run has measured this turn, of all contenders that can take part.
@@ -159,8 +156,10 @@ impl Series<'_, '_> {
         let takes_part = |label: &&String| {
             self.found(label).is_ok() && !self.failed.borrow().contains(&cell(label, self.clients()))
         };
-        let is_over =
-            |label: &String| counts.iter().all(|clients| self.is_over(&cell(label, *clients), turn));
+        let blocks = |label: &String, clients: u32| {
+            !self.schedule().has_block(label, clients) || self.is_over(&cell(label, clients), turn)
+        };
+        let is_over = |label: &String| counts.iter().all(|clients| blocks(label, *clients));
         labels.iter().filter(takes_part).all(is_over)
     }
 
@@ -177,7 +176,11 @@ impl Series<'_, '_> {
 
     /// How many blocks a turn has at most.
     pub(super) fn blocks(&self) -> usize {
-        self.schedule().labels().len() * self.schedule().counts().len()
+        let (labels, counts) = (self.schedule().labels(), self.schedule().counts());
+        let of_label = |label: &String| {
+            counts.iter().filter(|clients| self.schedule().has_block(label, **clients)).count()
+        };
+        labels.iter().map(of_label).sum()
     }
 
     /// Starts and checks the contenders before a turn, for the `start`th time in a run; `None` where none of them can take
@@ -239,8 +242,7 @@ impl Series<'_, '_> {
     /// Measures everything once.
     pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
         match self.load.kind {
-            Kind::Idle if turn > 0 => Ok(()),
-            Kind::Idle => self.idle(&prepared.ready),
+            Kind::Idle => self.idle(&prepared.ready, (turn, prepared.start)),
             Kind::Knee => self.knee(prepared, turn),
             Kind::Load | Kind::Reload => self.blocks_of(prepared, turn),
         }
@@ -250,7 +252,8 @@ impl Series<'_, '_> {
     /// turn in the opposite order, so that what drifts meets all of them alike.
     fn blocks_of(&self, prepared: &Prepared, turn: u32) -> Result<()> {
         for clients in self.schedule().counts() {
-            let mut order: Vec<&Ready> = prepared.ready.iter().collect();
+            let is_measured = |ready: &&Ready| self.schedule().has_block(&ready.label, clients);
+            let mut order: Vec<&Ready> = prepared.ready.iter().filter(is_measured).collect();
             if turn % 2 == 1 {
                 order.reverse();
             }
@@ -451,11 +454,17 @@ impl Series<'_, '_> {
         Ok(())
     }
 
-    fn idle(&self, ready: &[Ready]) -> Result<()> {
-        for contender in ready {
-            let cells = self.schedule().counts().into_iter().map(|count| self.empty_for(contender, count, 0));
-            let mut blocks: Vec<Block> = cells.collect();
-            if self.is_interrupted() || blocks.iter().all(|block| self.is_over(&block.cell, 0)) {
+    fn idle(&self, ready: &[Ready], (turn, start): When) -> Result<()> {
+        let mut order: Vec<&Ready> = ready.iter().collect();
+        if turn % 2 == 1 {
+            order.reverse();
+        }
+        for contender in order {
+            let mut counts = self.schedule().counts();
+            counts.retain(|clients| self.schedule().has_block(&contender.label, *clients));
+            let block = |count| Block { start, ..self.empty_for(contender, count, turn) };
+            let mut blocks: Vec<Block> = counts.into_iter().map(block).collect();
+            if self.is_interrupted() || blocks.iter().all(|block| self.is_over(&block.cell, turn)) {
                 continue;
             }
             let measured = self.hold(contender, &mut blocks);
@@ -465,7 +474,7 @@ impl Series<'_, '_> {
             if let Err(error) = measured {
                 blocks.truncate(1);
                 // It began, unlike a contender that cannot take part.
-                blocks[0].raw = self.raw(&blocks[0].cell, 0).display().to_string();
+                blocks[0].raw = self.raw(&blocks[0].cell, turn).display().to_string();
                 blocks[0].failure = Some(format!("{error:#}"));
             }
             blocks.iter().try_for_each(|block| self.write(block))?;
@@ -485,8 +494,7 @@ impl Series<'_, '_> {
             idle: contender.idle,
             interrupted: self.settings.interrupted,
         };
-        let raws = blocks.iter().map(|block| self.raw(&block.cell, 0));
-        let raws: Vec<PathBuf> = raws.collect();
+        let raws: Vec<PathBuf> = blocks.iter().map(|block| self.raw(&block.cell, block.turn)).collect();
         let counts =
             blocks.iter().zip(&raws).map(|(block, raw)| (block.cell.clients, self.settings.out.join(raw)));
         let steps = idling.steps(&counts.collect::<Vec<_>>())?;
@@ -570,10 +578,12 @@ impl Series<'_, '_> {
     /// a warm-up.
     fn warm_up(&self, contender: &Ready) -> Result<Option<f64>> {
         let Some(amount) = self.schedule().warm_up() else { return Ok(None) };
-        let raw = self.raw(&self.cell(&contender.label, self.clients()), 0);
+        // One client would say little of the rate of many.
+        let clients = self.load.clients(self.settings.quick).first().copied().unwrap_or(1);
+        let raw = self.raw(&self.cell(&contender.label, clients), 0);
         let raw = self.settings.out.join(raw).with_extension("warm-up.txt");
         // A constant rate would only take longer.
-        let order = Order { rate: None, ..self.order(contender, self.clients(), amount, &raw) };
+        let order = Order { rate: None, ..self.order(contender, clients, amount, &raw) };
         let found = self
             .lineup
             .tool(ToolName::FulmarLab, &order)

@@ -86,6 +86,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         resume: false,
         known: &known,
         only: Vec::new(),
+        selection: None,
         interrupted: &interrupted,
     };
     let _taken = Results::take(&arguments.out)?;

@@ -143,6 +143,7 @@ fn noise(arguments: &DoctorArguments, lineup: &Lineup) -> Result<()> {
         resume: false,
         known: &[],
         only: Vec::new(),
+        selection: None,
         interrupted: &interrupted,
     };
     let _taken = Results::take(&arguments.out)?;

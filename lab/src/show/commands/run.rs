@@ -17,7 +17,7 @@ use crate::judge::power::{self, Noise};
 use crate::judge::statistics::{FEWEST, fewest_for};
 use crate::measure::engine::{self, BLOCK_S, Ended, Event, NIGHT_MINUTES, Results, Settings, TURNS_QUICK};
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Experiment, TURNS, TURNS_DECIDE, is_judged};
+use crate::model::experiment::{Experiment, Selection, TURNS, TURNS_DECIDE, is_judged};
 use crate::model::machine::Machine;
 use crate::model::words;
 use crate::show::archive;
@@ -30,6 +30,10 @@ pub(super) struct RunArguments {
     /// The experiments that repeat publications, and the lab's own experiments that these refer to.
     #[arg(long, conflicts_with = "experiments")]
     published: bool,
+    /// Only the blocks that the claims about publications and the needs of the report read, as small as in a quick run, in
+    /// twelve turns: the shortest run that can decide every claim which can be decided here.
+    #[arg(long, conflicts_with_all = ["experiments", "published", "minutes", "night"])]
+    claims: bool,
     /// Only these contenders.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -58,7 +62,7 @@ pub(super) struct RunArguments {
     /// those in --out, if there are some.
     #[arg(long, value_name = "RESULTS")]
     noise: Option<PathBuf>,
-    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes,
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 12 with --minutes or --claims,
     /// 12 or more with --night).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
@@ -78,6 +82,7 @@ impl RunArguments {
         RunArguments {
             experiments: vec![experiment.to_owned()],
             published: false,
+            claims: false,
             only: Vec::new(),
             quick: false,
             minutes: None,
@@ -159,9 +164,13 @@ struct Done {
 
 fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Done> {
     let known = arguments.common.experiments()?;
-    let experiments = match arguments.published {
-        true => Experiment::answering_publications(&known).into_iter().cloned().collect(),
-        false => chosen(known.clone(), &arguments.experiments)?,
+    let selection = arguments.claims.then(|| Selection::of_claims(&known));
+    let experiments = match &selection {
+        Some(all) => known.iter().filter(|experiment| all.has(&experiment.id)).cloned().collect(),
+        None if arguments.published => {
+            Experiment::answering_publications(&known).into_iter().cloned().collect()
+        }
+        None => chosen(known.clone(), &arguments.experiments)?,
     };
     let lineup = arguments.common.lineup()?;
     arguments.common.check_contenders(&lineup)?;
@@ -177,10 +186,10 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     }
     let settings = Settings {
         out,
-        quick: arguments.quick || arguments.minutes.is_some(),
+        quick: arguments.quick || arguments.claims || arguments.minutes.is_some(),
         minutes: arguments.minutes.or(arguments.night.then_some(NIGHT_MINUTES)),
         turns: turns.or_else(|| {
-            (arguments.minutes.is_some() || arguments.night)
+            (arguments.minutes.is_some() || arguments.night || arguments.claims)
                 .then(|| turns_that_decide(&experiments, !arguments.night, Machine::this().cores))
         }),
         block_s: 0.0,
@@ -188,6 +197,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         resume: arguments.resume,
         known: &known,
         only: arguments.only.clone(),
+        selection,
         interrupted: &interrupted,
     };
     let is_long = is_judged(turns_of(&settings)) && !arguments.short_blocks;
@@ -295,6 +305,15 @@ fn percent(part: f64) -> String {
 /// The file that says before the first block how claims will be judged.
 const PROCEDURE_FILE: &str = "procedure.txt";
 
+/// What `--claims` measures, before the list of it.
+const SELECTED: &str = "\
+- Measured (--claims): only what a claim about a publication reads, and all contenders of the loads that stand for a need. Left
+  out are the lab's own questions, claims that no run on this system can test, and numbers of cores at which the load tool
+  would share the contenders' cores. Two contenders of a load have twins if a claim compares its leader with the noise floor. A
+  number of requests that was not published is as large as 20 for each client, up to that of a quick run, and as 2 s.
+  The loads, with contenders and numbers of clients:
+";
+
 /// Writes how claims will be judged, of how many comparisons each family is, and what the run can and cannot decide.
 fn state_procedure(settings: &Settings<'_>, experiments: &[Experiment], earlier: &[Block]) -> Result<()> {
     let machine = Machine::this();
@@ -315,8 +334,12 @@ fn state_procedure(settings: &Settings<'_>, experiments: &[Experiment], earlier:
     let untestable: String =
         untestable.iter().map(|(finding, reason)| format!("  {finding}: {reason}\n")).collect();
     let untestable = if untestable.is_empty() { "  none\n" } else { &untestable };
+    let selected = settings.selection.as_ref().map_or(String::new(), |selection| {
+        let lines = selection.lines(experiments).into_iter();
+        format!("{SELECTED}{}", lines.map(|line| format!("  {line}\n")).collect::<String>())
+    });
     let text = format!(
-        "{PROCEDURE}- Families of this run:\n{families}- What it can show, in four of five such runs:\n{powers}- Findings that cannot be tested on this machine:\n{untestable}"
+        "{PROCEDURE}{selected}- Families of this run:\n{families}- What it can show, in four of five such runs:\n{powers}- Findings that cannot be tested on this machine:\n{untestable}"
     );
     fs::write(&path, text).with_context(|| path.display().to_string())
 }
@@ -399,6 +422,7 @@ mod tests {
             resume: false,
             known: &[],
             only: Vec::new(),
+            selection: None,
             interrupted: &interrupted,
         };
         let said = |turns, quick| limits(&settings(turns, quick), &[]).join(" ");

@@ -3,6 +3,7 @@
 use super::format;
 use super::lead::{FAILED_MAX, Fault, Lead};
 use super::summary::{Summary, TURNS_MIN, Work, geometric_mean};
+use crate::judge::statistics::FEWEST;
 use crate::model::experiment::Kind;
 use crate::model::figure::Figure;
 
@@ -163,6 +164,10 @@ fn choice(need: &Need, summary: &Summary<'_>, works: &[Work<'_>]) -> Option<Choi
         format::percent(noise.max(AS_GOOD))
     );
     let turns = leads.iter().flat_map(|(_, lead)| &lead.shares).map(|share| share.turns).min();
+    // Unlike other loads, idle connections are measured only once in a run of few turns.
+    if need.kind == Kind::Idle && turns.is_some_and(|turns| turns < FEWEST as usize) {
+        return None;
+    }
     let is_indicative = |turns: &usize| *turns < TURNS_MIN || leads.iter().any(|(indicative, _)| *indicative);
     Some(Choice { need: need.need, rule, first, next, failed, turns: turns.filter(is_indicative) })
 }
@@ -256,6 +261,24 @@ mod tests {
         assert_eq!(first("most requests"), &["a"]);
         assert_eq!(first("falls far behind"), &["b"]);
         assert!(choices.iter().all(|choice| !choice.need.contains("idle")), "nothing idle was measured");
+    }
+
+    #[test]
+    fn idle_connections_that_were_measured_once_choose_nothing() {
+        let mut experiment = experiment();
+        experiment.loads[0].kind = Kind::Idle;
+        let needs = |turns: u32| {
+            let of = |name: &'static str, bytes: f64| {
+                (0..turns).map(move |turn| Block {
+                    turn,
+                    ..block(name, "l", 10, &[(Figure::MemoryPerConnectionBytes, bytes)])
+                })
+            };
+            let blocks: Vec<Block> = of("a", 500.0).chain(of("b", 900.0)).collect();
+            let summary = Summary::of(&blocks);
+            choices(&summary, &summary.works(&experiment)).len()
+        };
+        assert_eq!([needs(1), needs(6)], [0, 1]);
     }
 
     /// The lab's own small servers serve nobody's site.

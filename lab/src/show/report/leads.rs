@@ -308,10 +308,10 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Whether there are as many turns as a verdict needs. Idle connections are counted once.
+    /// Whether there are as many turns as a verdict needs.
     pub(super) fn has_verdict(&self) -> bool {
         let turns = self.lead.shares.iter().map(|share| share.turns).min().unwrap_or_default();
-        turns >= FEWEST as usize || self.work.load.kind == Kind::Idle
+        turns >= FEWEST as usize
     }
 
     /// A contender's share with its interval, or why it has none.
@@ -567,6 +567,22 @@ mod tests {
         assert_eq!(titles[3..5], ["fulmar", "nginx"]);
         assert_eq!(*titles.last().unwrap(), "Others", "h2o and others took part in one experiment only");
         assert!(leads.of_experiment("static-cores").is_some() && leads.of_experiment("none").is_none());
+    }
+
+    #[test]
+    fn idle_connections_that_were_measured_once_have_no_verdict() {
+        let (experiments, mut blocks) = (fixture::experiments(), fixture::blocks());
+        blocks.retain(|block| block.cell.experiment == "idle-connections");
+        let again = |turn: u32| blocks.iter().map(move |block| Block { turn, ..block.clone() });
+        let verdicts = |turns: u32| {
+            let blocks: Vec<Block> = (0..turns).flat_map(again).collect();
+            let summary = Summary::of(&blocks);
+            let works: Vec<Work<'_>> =
+                experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
+            let leads = Leads::of(&summary, &works);
+            leads.groups().concat().iter().map(|judged| judged.has_verdict()).collect::<Vec<bool>>()
+        };
+        assert_eq!([verdicts(1), verdicts(6)], [vec![false], vec![true]]);
     }
 
     #[test]
