@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Socket, TcpKeepalive};
 
 use crate::address::SocketAddress;
+use crate::datagram_port::{DatagramPort, request_destination};
 use crate::endpoint::{Endpoint, SocketType};
 use crate::listener::Listener;
 
@@ -157,6 +158,16 @@ impl BoundSocket {
             SocketType::Datagram => Err(io::Error::other("a socket of datagrams accepts no connections")),
         }
     }
+
+    /// Registers a UDP socket with the event loop of this thread.
+    ///
+    /// Errors if epoll refuses it, or it is no UDP socket; panics outside of a tokio runtime.
+    pub fn into_datagram_port(self) -> io::Result<DatagramPort> {
+        match self.endpoint.transport {
+            SocketType::Stream => Err(io::Error::other("a socket of streams receives no datagrams")),
+            SocketType::Datagram => DatagramPort::new(self.socket, &self.endpoint.address),
+        }
+    }
 }
 
 impl AsFd for BoundSocket {
@@ -211,7 +222,10 @@ pub(crate) fn prepare(socket: &Socket, endpoint: &Endpoint, options: &ListenOpti
     if let Some(size) = options.sndbuf {
         socket.set_send_buffer_size(size)?;
     }
-    if endpoint.transport == SocketType::Stream && !endpoint.address.is_unix() {
+    if endpoint.transport == SocketType::Datagram {
+        return request_destination(socket, &endpoint.address);
+    }
+    if !endpoint.address.is_unix() {
         // Accepted connections inherit it: no call for each of them.
         socket.set_tcp_nodelay(true)?;
         set_keepalive(socket, options.keepalive)?;

@@ -7,9 +7,10 @@ use socket2::Type;
 use crate::address::SocketAddress;
 
 /// What arrives at a socket, see socket(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SocketType {
     /// Connections: TCP, or streams of a Unix domain socket.
+    #[default]
     Stream,
     /// Datagrams: UDP, or those of a Unix domain socket.
     Datagram,

@@ -3,7 +3,7 @@
 //! The supervisor binds ([`mod@bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
 //! ([`control`]), talks to its worker ([`channel`]), and tells the service manager how it does ([`notify`]). The
 //! worker gives up its privileges ([`identity`]) and its environment ([`environment`]), and accepts ([`Listener`])
-//! clients and connects to servers ([`Stream`], [`Events`]) on the processors that it is given
+//! clients and connects to servers ([`Stream`], [`Events`]), receives datagrams ([`DatagramPort`]) on the processors that it is given
 //! ([`processors`]); its threads watch each other ([`threads`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
 //! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]); name servers
 //! are asked in datagrams, too ([`Questions`]).
@@ -18,6 +18,7 @@ mod cgroup;
 pub mod channel;
 pub mod control;
 pub mod datagram;
+pub mod datagram_port;
 mod endpoint;
 pub mod environment;
 pub mod errno;
@@ -44,6 +45,7 @@ pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
 pub use datagram::{Datagrams, Questions};
+pub use datagram_port::{Arrival, DatagramPort, ReceiveRoom};
 pub use endpoint::{Endpoint, SocketType};
 pub use errno::system_message;
 pub use events::{Events, events_moment, moment};

@@ -17,6 +17,7 @@ use socket2::SockRef;
 
 use crate::address::SocketAddress;
 use crate::bound::set_option;
+use crate::endpoint::SocketType;
 use crate::events::{Events, Registration, Wanted, take_moment};
 
 /// A connected, non-blocking stream.
@@ -45,6 +46,8 @@ enum Delay {
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
+    /// What it carries. A connection of datagrams reads and writes one whole datagram a call.
+    pub transport: SocketType,
     /// The address that it comes from, unless it goes to a Unix socket; port 0 is any port.
     pub local: Option<SocketAddr>,
     /// Whether the kernel probes it while it is idle (`SO_KEEPALIVE`).
@@ -63,7 +66,7 @@ impl ConnectOptions {
         if let Some(size) = self.send_buffer {
             socket.set_send_buffer_size(size)?;
         }
-        if self.keepalive {
+        if self.keepalive && self.transport == SocketType::Stream {
             socket.set_keepalive(true)?;
         }
         let Some(local) = self.local.filter(|_| !is_unix) else { return Ok(()) };
@@ -94,7 +97,7 @@ impl Stream {
     pub fn connect_with(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
         let events = Events::current().ok_or_else(|| io::Error::other("a thread without an event loop"))?;
         let address_of_kernel = address.to_kernel()?;
-        let kind = socket2::Type::STREAM.nonblocking().cloexec();
+        let kind = options.transport.to_kernel().nonblocking().cloexec();
         let socket = socket2::Socket::new(address_of_kernel.domain(), kind, None)?;
         options.apply(&socket, address.is_unix())?;
         let mut connected = socket.connect(&address_of_kernel);
@@ -103,7 +106,7 @@ impl Stream {
             connected = socket.connect(&address_of_kernel);
         }
         let stream = Stream::new(socket.into(), &events);
-        if !address.is_unix() {
+        if !address.is_unix() && options.transport == SocketType::Stream {
             stream.delay.set(Delay::BeforeFirst);
         }
         if is_in_progress(&connected) {
@@ -150,6 +153,16 @@ impl Stream {
         }))?;
         self.was_read(count, is_filled);
         Poll::Ready(Ok(count))
+    }
+
+    /// Receives one datagram into the buffer and returns its length, which may be 0. What does not fit is lost.
+    ///
+    /// Errors may be about a datagram that was sent before: `ConnectionRefused` if no process receives at the address.
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        // A short read says nothing about the next datagram, so the socket stays readable until a call finds it empty.
+        self.poll_call(cx, Wanted::Read, |socket| {
+            Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?.0)
+        })
     }
 
     /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
@@ -570,6 +583,36 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_have_borders_and_a_port_without_receiver_is_told() {
+        run(async {
+            let events = Events::new().unwrap();
+            events.make_current();
+            let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = SocketAddress::Inet(receiver.local_addr().unwrap());
+            let options = ConnectOptions { transport: SocketType::Datagram, ..ConnectOptions::default() };
+            let client = Stream::connect_with(&address, &options).unwrap();
+            let mut end = End { client, events: Rc::clone(&events) };
+            end.until(|stream, cx| stream.poll_connected(cx)).await.unwrap();
+            for payload in [&b"first"[..], b"", b"last"] {
+                let sent = end.until(|stream, cx| stream.poll_write(cx, payload)).await.unwrap();
+                assert_eq!(sent, payload.len());
+                let (count, from) = receiver.recv_from(&mut [0; 16]).unwrap();
+                assert_eq!(count, payload.len());
+                receiver.send_to(payload, from).unwrap();
+            }
+            let mut room = [0; 16];
+            for expected in [5, 0, 4] {
+                let count = end.until(|stream, cx| stream.poll_receive(cx, &mut room)).await.unwrap();
+                assert_eq!(count, expected);
+            }
+            drop(receiver);
+            end.until(|stream, cx| stream.poll_write(cx, b"lost")).await.unwrap();
+            let error = end.until(|stream, cx| stream.poll_receive(cx, &mut room)).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        });
+    }
+
+    #[test]
     fn connections_come_from_the_address_that_the_options_name() {
         run(async {
             let events = Events::new().unwrap();
@@ -581,6 +624,7 @@ mod tests {
                 keepalive: true,
                 receive_buffer: Some(20_000),
                 send_buffer: Some(30_000),
+                ..ConnectOptions::default()
             };
             let client = Stream::connect_with(&address, &options).unwrap();
             let mut end = End { client, events: Rc::clone(&events) };
