@@ -59,6 +59,7 @@ mod stock;
 mod stream;
 mod stream_services;
 mod stream_tls;
+mod stream_udp;
 mod throttling;
 mod tls;
 mod uploads;

@@ -298,9 +298,10 @@ fn what_is_not_built_is_refused_by_name() {
         (server("listen 127.0.0.1:1;"), "accepted"),
         (server("proxy_pass 127.0.0.1:2;"), "no \"listen\" is defined for server"),
         (server("listen 127.0.0.1; return x;"), "no port in \"127.0.0.1\" of the \"listen\" directive"),
+        (server("listen 127.0.0.1:1 udp; return x;"), "accepted"),
         (
-            server("listen 127.0.0.1:1 udp; return x;"),
-            "parameter \"udp\" of \"listen\" in \"stream\" is not built",
+            server("listen 127.0.0.1:1 udp ssl; return x;"),
+            "\"listen\" directive \"ssl\" parameter is incompatible with \"udp\"",
         ),
         (server("listen 127.0.0.1:1 ssl; return x;"), "no \"ssl_certificate\" is defined"),
         (server("listen 127.0.0.1:1 ssl; ssl_certificate auto; server_name a.example; return x;"), {

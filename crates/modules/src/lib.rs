@@ -139,6 +139,7 @@ pub mod stream {
     pub mod stream_pass;
     pub mod stream_proxy;
     pub mod stream_return;
+    pub mod stream_udp;
 }
 
 /// What happens to a response on its way out.
@@ -184,6 +185,7 @@ mod shared {
     pub(crate) mod connected;
     pub(crate) mod connection_fields;
     pub(crate) mod cookies;
+    pub(crate) mod datagrams;
     pub(crate) mod directories;
     pub(crate) mod dynamic;
     pub(crate) mod eventually;
@@ -338,6 +340,7 @@ pub static ALL: &[&Module] = &[
     &stream::stream_pass::MODULE,
     &stream::stream_proxy::MODULE,
     &stream::stream_return::MODULE,
+    &stream::stream_udp::MODULE,
     // Pages about the server, and the log.
     &logging::stub_status::MODULE,
     &logging::fulmar_status::MODULE,

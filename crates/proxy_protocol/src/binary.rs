@@ -3,6 +3,12 @@
 use super::SIGNATURE;
 use std::net::{IpAddr, SocketAddr};
 
+/// The families of addresses, and the transports.
+const IPV4: u8 = 0x10;
+const IPV6: u8 = 0x20;
+const STREAM: u8 = 1;
+const DATAGRAM: u8 = 2;
+
 const ALPN: u8 = 0x01;
 const AUTHORITY: u8 = 0x02;
 const CRC32C: u8 = 0x03;
@@ -53,12 +59,26 @@ pub fn append_binary_header(
     encryption: Option<&Encryption>,
     out: &mut Vec<u8>,
 ) {
+    append(addresses, STREAM, encryption, out);
+}
+
+/// Appends a header (version 2) about datagrams from a client to a server, which stands before the first of them.
+pub fn append_datagram_header(addresses: Option<(SocketAddr, SocketAddr)>, out: &mut Vec<u8>) {
+    append(addresses, DATAGRAM, None, out);
+}
+
+fn append(
+    addresses: Option<(SocketAddr, SocketAddr)>,
+    transport: u8,
+    encryption: Option<&Encryption>,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     out.extend_from_slice(SIGNATURE);
     let (command, family) = match addresses {
         None => (0x20, 0),
-        Some((client, server)) if client.is_ipv4() && server.is_ipv4() => (0x21, 0x11),
-        Some(_) => (0x21, 0x21),
+        Some((client, server)) if client.is_ipv4() && server.is_ipv4() => (0x21, IPV4 | transport),
+        Some(_) => (0x21, IPV6 | transport),
     };
     // The length follows when it is known.
     out.extend_from_slice(&[command, family, 0, 0]);
@@ -84,7 +104,7 @@ pub fn append_binary_header(
 /// An address; one of IPv4 among those of IPv6 is mapped (RFC 4291, section 2.5.5.2).
 fn append_ip(ip: IpAddr, family: u8, out: &mut Vec<u8>) {
     match ip {
-        IpAddr::V4(ip) if family == 0x11 => out.extend_from_slice(&ip.octets()),
+        IpAddr::V4(ip) if family & IPV4 != 0 => out.extend_from_slice(&ip.octets()),
         IpAddr::V4(ip) => out.extend_from_slice(&ip.to_ipv6_mapped().octets()),
         IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
     }

@@ -8,7 +8,7 @@
 
 mod binary;
 
-pub use binary::{Certificate, Encryption, append_binary_header};
+pub use binary::{Certificate, Encryption, append_binary_header, append_datagram_header};
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::{self, FromStr};

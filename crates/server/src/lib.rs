@@ -6,6 +6,8 @@
 mod adoption;
 mod commands;
 mod conn;
+// Which session a datagram belongs to.
+mod datagram_sessions;
 // Requests that no client waits for.
 mod detached;
 mod event_loop;

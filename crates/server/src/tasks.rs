@@ -1,6 +1,7 @@
 //! What runs on a thread of the worker: it accepts connections, serves them, and goes over from site to site.
 
 use crate::conn::ConnectionTask;
+use crate::datagram_sessions::{Delivered, Ends};
 use crate::detached::Detached;
 use crate::event_loop::{Order, runtime};
 use crate::pulse::Pulse;
@@ -10,9 +11,10 @@ use crate::task_table::{self, TaskTable};
 use crate::thread::{Counted, Serving, Thread};
 use journal::Level;
 use journal::counters::{self, Count};
-use net::{BoundSocket, Events, Listener};
+use net::{BoundSocket, DatagramPort, Events, Listener, SocketType};
 use site::Site;
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -33,12 +35,20 @@ const ENDING: Duration = Duration::from_secs(1);
 /// Sockets of a thread, each with the place of its address among [`Site::listens`].
 pub(crate) type ThreadSockets = Vec<(usize, BoundSocket)>;
 
+/// A socket on the event loop of its thread.
+pub(crate) enum Listening {
+    /// Connections are accepted.
+    Connections(Listener),
+    /// Datagrams are received.
+    Datagrams(DatagramPort),
+}
+
 /// Another site for a thread.
 pub(crate) struct Succession {
     pub(crate) site: Arc<Site>,
     pub(crate) settings: Settings,
     /// The addresses that the thread does not listen on yet, on its event loop, each with its place in the site.
-    pub(crate) listeners: Vec<(usize, Listener)>,
+    pub(crate) listeners: Vec<(usize, Listening)>,
     /// Where to tell that it serves now.
     pub(crate) done: events::UnboundedSender<()>,
 }
@@ -48,7 +58,7 @@ pub(crate) enum Change {
     /// Serve another site.
     Site(Succession),
     /// Accept connections from the sockets of another thread, until the sender of `until` is gone.
-    Help { listeners: Vec<(usize, Listener)>, until: watch::Receiver<()> },
+    Help { listeners: Vec<(usize, Listening)>, until: watch::Receiver<()> },
 }
 
 /// The channel of a thread, in both directions.
@@ -201,7 +211,7 @@ impl Tasks {
     fn help(
         &mut self,
         thread: &Rc<Thread>,
-        listeners: Vec<(usize, Listener)>,
+        listeners: Vec<(usize, Listening)>,
         mut until: watch::Receiver<()>,
     ) {
         self.doors.retain(|door| !door.task.is_finished());
@@ -214,10 +224,18 @@ impl Tasks {
         });
     }
 
-    fn open(&mut self, thread: &Rc<Thread>, place: usize, listener: Listener) {
+    fn open(&mut self, thread: &Rc<Thread>, place: usize, listening: Listening) {
         let place = Rc::new(Cell::new(place));
-        let table = Rc::clone(&self.table);
-        let task = self.accepting.spawn_local(accept(Rc::clone(thread), table, Rc::clone(&place), listener));
+        let (thread, table, its_place) = (Rc::clone(thread), Rc::clone(&self.table), Rc::clone(&place));
+        let task = match listening {
+            Listening::Connections(listener) => {
+                self.accepting.spawn_local(accept(thread, table, its_place, listener))
+            }
+            Listening::Datagrams(port) => {
+                let receiving = Receiving { thread, table, place: its_place, port: Rc::new(port) };
+                self.accepting.spawn_local(receiving.run())
+            }
+        };
         self.doors.push(Door { place, task });
     }
 
@@ -260,8 +278,12 @@ impl Tasks {
 }
 
 /// Puts sockets on the event loop of this thread, or of the one whose handle was entered.
-pub(crate) fn listeners(sockets: ThreadSockets) -> io::Result<Vec<(usize, Listener)>> {
-    sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
+pub(crate) fn listeners(sockets: ThreadSockets) -> io::Result<Vec<(usize, Listening)>> {
+    let listening = |socket: BoundSocket| match socket.endpoint().transport {
+        SocketType::Stream => socket.into_tokio().map(Listening::Connections),
+        SocketType::Datagram => socket.into_datagram_port().map(Listening::Datagrams),
+    };
+    sockets.into_iter().map(|(place, socket)| Ok((place, listening(socket)?))).collect()
 }
 
 async fn accept(thread: Rc<Thread>, table: Rc<TaskTable<Task>>, place: Rc<Cell<usize>>, listener: Listener) {
@@ -288,6 +310,67 @@ async fn accept(thread: Rc<Thread>, table: Rc<TaskTable<Task>>, place: Rc<Cell<u
                 make_room(&thread, &table);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
+        }
+    }
+}
+
+/// A socket that datagrams are received from.
+struct Receiving {
+    thread: Rc<Thread>,
+    table: Rc<TaskTable<Task>>,
+    place: Rc<Cell<usize>>,
+    port: Rc<DatagramPort>,
+}
+
+impl Receiving {
+    /// Gives each datagram to its session, or begins one.
+    async fn run(self) {
+        let Receiving { thread, port, .. } = &self;
+        let mut firsts: Vec<(Ends, Box<[u8]>)> = Vec::new();
+        loop {
+            let received = poll_fn(|cx| {
+                port.poll_receive(cx, &mut thread.receive_room.borrow_mut(), |arrival| {
+                    let ends = Ends { client: arrival.from, server: arrival.to };
+                    if thread.sessions.deliver(&ends, arrival.payload) == Delivered::First {
+                        firsts.push((ends, arrival.payload.into()));
+                    }
+                })
+            });
+            if let Err(error) = received.await {
+                let reason = net::system_message(&error);
+                thread.log(Level::Crit, &format!("recvmmsg() failed ({reason})"));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            for (ends, payload) in firsts.drain(..) {
+                self.begin(ends, &payload).await;
+            }
+            // A flood of datagrams leaves the sessions their turns.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Begins a session, unless a datagram before this one did. Where there is no place for it, the datagram is dropped.
+    async fn begin(&self, ends: Ends, payload: &[u8]) {
+        let Receiving { thread, table, place, port } = self;
+        let sessions = &thread.sessions;
+        if sessions.deliver(&ends, payload) == Delivered::Taken {
+            return;
+        }
+        counters::add(Count::Accepted);
+        let is_crowded = sessions.is_crowded(&ends, thread.places.limit());
+        let has_evicted = is_crowded && sessions.evict(Some(&ends));
+        let mut counted = Counted::new(thread);
+        let has_asked = make_room(thread, table);
+        if counted.is_none() && (has_evicted || sessions.evict(None) || has_asked) {
+            tokio::task::yield_now().await;
+            counted = Counted::new(thread);
+        }
+        if let Some(counted) = counted {
+            let task = ConnectionTask::of_datagrams(counted, place.get(), port, (ends, payload));
+            table.add(Task::Connection(task));
+        } else if thread.places.complains(Instant::now()) {
+            let text = format!("{} worker_connections are not enough", thread.places.limit());
+            thread.log(Level::Error, &text);
         }
     }
 }

@@ -3,11 +3,13 @@
 use crate::conn::http1::request::Http1Request;
 use crate::conn::pool::Pool;
 use crate::conn::pooled::PooledRequest;
+use crate::datagram_sessions::Sessions;
 use crate::places::Places;
 use crate::pulse::Pulse;
 use crate::successor::Settings;
 use journal::Level;
 use journal::counters::{self, Activity, Count};
+use net::ReceiveRoom;
 use site::Site;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -27,6 +29,10 @@ pub(crate) struct Thread {
     /// Whether idle connections are to be closed and no response keeps one.
     pub(crate) draining: Cell<bool>,
     pub(crate) places: Places,
+    /// The sessions of datagrams.
+    pub(crate) sessions: Rc<Sessions>,
+    /// Memory for the datagrams of one call.
+    pub(crate) receive_room: RefCell<ReceiveRoom>,
     /// Requests that ended, for further ones: of sessions and of all versions of HTTP but HTTP/1.
     pub(crate) requests: Pool<PooledRequest>,
     /// The same for HTTP/1.
@@ -89,6 +95,8 @@ impl Thread {
             timers: Timers::new(),
             draining: Cell::new(false),
             places: Places::new(settings.connections),
+            sessions: Rc::default(),
+            receive_room: RefCell::default(),
             requests: Pool::default(),
             http1_requests: Pool::default(),
             header_list: RefCell::default(),

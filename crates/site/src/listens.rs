@@ -44,7 +44,12 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     let application = application(args);
     let is_stream = application == Application::Stream;
     let addresses = addresses(args, word, loading)?;
-    let mut endpoints: Vec<Endpoint> = addresses.into_iter().map(Endpoint::stream).collect();
+    let is_udp = is_stream && args.words().iter().skip(1).any(|word| *word.text == *b"udp");
+    let endpoint = if is_udp { Endpoint::datagram } else { Endpoint::stream };
+    let mut endpoints: Vec<Endpoint> = addresses.into_iter().map(endpoint).collect();
+    if is_udp {
+        check_udp(args, word, &endpoints)?;
+    }
     let mut options = ListenOptions::default();
     let (mut default_server, mut has_options) = (false, false);
     let mut protocols = Protocols::of(application);
@@ -53,12 +58,7 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
             (b"default_server" | b"default", None) => default_server = true,
             (b"bind", None) => has_options = true,
             (b"http2" | b"quic", _) if is_stream => return Err(args.invalid(word)),
-            (b"udp", None) if is_stream => {
-                let message = "parameter \"udp\" of \"listen\" in \"stream\" is not built yet (datagrams are not passed on)";
-                let refusal = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-                loading
-                    .refuse(refusal.hint("leave the line out, and let another program pass on datagrams"))?;
-            }
+            (b"udp", None) if is_stream => {}
             (name, None) if protocols.enable(name) => {
                 if name == b"http2" {
                     let text = "the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead";
@@ -76,6 +76,30 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     }
     let options = has_options.then_some(options);
     Ok(ListenSpec { endpoints, options, default_server, protocols, span: args.node.span })
+}
+
+/// The parameters that concern connections. Datagrams have none.
+const OF_CONNECTIONS: [&[u8]; 7] =
+    [b"backlog", b"deferred", b"fastopen", b"multipath", b"proxy_protocol", b"so_keepalive", b"ssl"];
+
+/// Refuses what does not go together with `udp`.
+fn check_udp(args: &Args<'_>, address: &Word, endpoints: &[Endpoint]) -> Result<(), Diagnostic> {
+    let refuse =
+        |message: String, word: &Word| Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+    if endpoints.iter().any(|endpoint| endpoint.address.is_unix()) {
+        let message = "parameter \"udp\" of \"listen\" needs an address with a port: a client of a Unix socket has no \
+                       address for the answer";
+        return refuse(message.to_owned(), address);
+    }
+    for word in args.words().iter().skip(1) {
+        let (name, _) = parameter(&word.text);
+        if OF_CONNECTIONS.contains(&name) {
+            let name = String::from_utf8_lossy(name);
+            let message = format!("\"listen\" directive \"{name}\" parameter is incompatible with \"udp\"");
+            return refuse(message, word);
+        }
+    }
+    Ok(())
 }
 
 /// What the connections are for that come to an address.
@@ -301,6 +325,28 @@ mod tests {
             assert!(message.contains("is not "), "{message}");
         }
         assert!(options("accept_filter=httpready").is_ok(), "nginx on Linux ignores it, too");
+    }
+
+    #[test]
+    fn udp_has_its_own_addresses_and_no_connections() {
+        let site = |listen: &str| {
+            testing::site(&format!("}} stream {{ server {{ listen {listen}; }}"), &[]).map(|(_, site)| {
+                site.listens.iter().map(|listen| listen.endpoint.to_string()).collect::<Vec<_>>()
+            })
+        };
+        let shown = site("1 udp; listen 1; listen [::1]:5-6 udp reuseport rcvbuf=64k").unwrap();
+        assert_eq!(shown, ["0.0.0.0:1 (udp)", "0.0.0.0:1", "[::1]:5 (udp)", "[::1]:6 (udp)"]);
+        for name in
+            ["ssl", "backlog=5", "so_keepalive=on", "proxy_protocol", "deferred", "fastopen=3", "multipath"]
+        {
+            let bare = name.split('=').next().unwrap();
+            let expected = format!("\"listen\" directive \"{bare}\" parameter is incompatible with \"udp\"");
+            assert_eq!(site(&format!("1 {name} udp")).unwrap_err(), expected);
+        }
+        assert!(site("unix:/s udp").unwrap_err().contains("needs an address with a port"));
+        assert!(site("1 udp=on").unwrap_err().contains("udp=on"));
+        let of_http = testing::site("server { listen 1 udp; }", &[]).map(|_| ()).unwrap_err();
+        assert!(of_http.contains("udp"), "{of_http}");
     }
 
     /// The usual pair of lines for HTTP/3 is one address of TCP.

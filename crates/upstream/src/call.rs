@@ -12,6 +12,7 @@ use contract::{Exchange, Streaming};
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
+use net::SocketType;
 use std::any::TypeId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Call {
     pub secured: Option<Secured>,
     /// What a server gets first, in clear also where TLS follows: a header of the PROXY protocol.
     pub preface: Vec<u8>,
+    /// What the servers are spoken to over: connections, or datagrams.
+    pub transport: SocketType,
     /// The address that connections come from, if it is set.
     pub(crate) local: Option<SocketAddr>,
     /// How long to wait and when to ask another.
@@ -63,6 +66,7 @@ impl Call {
             protocol: TypeId::of::<D>(),
             secured: None,
             preface: Vec::new(),
+            transport: SocketType::Stream,
             local: local(exchange, settings),
             settings: Arc::clone(settings),
             attempts: Attempts::of(exchange),
@@ -96,7 +100,7 @@ impl Call {
         self.uri.clear();
         self.preface.clear();
         (self.scheme, self.is_idempotent, self.upload, self.tag) = ("", false, Upload::None, 0);
-        self.secured = None;
+        (self.secured, self.transport) = (None, SocketType::Stream);
     }
 
     /// What the log calls a server.

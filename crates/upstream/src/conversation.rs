@@ -23,7 +23,7 @@ use contract::{Exchange, Task, Turn, Work};
 use http::{Fields, Status};
 use journal::Level;
 use journal::clock::Time;
-use net::{ConnectOptions, Stream};
+use net::{ConnectOptions, SocketType, Stream};
 use std::any::Any;
 use std::io;
 use std::rc::Rc;
@@ -341,7 +341,8 @@ impl<D: Dialogue> Conversation<D> {
     #[inline(never)]
     fn open(&self, lease: &Lease) -> Result<Transport, Failure> {
         let server = lease.server();
-        let options = ConnectOptions { local: self.call.local, ..self.call.settings.connecting.socket };
+        let Call { local, transport, .. } = self.call;
+        let options = ConnectOptions { local, transport, ..self.call.settings.connecting.socket };
         let connect = || {
             let stream = Stream::connect_with(&server.peer.address, &options);
             stream.map_err(|error| Failure::io("connect", &error, CONNECTING))
@@ -357,7 +358,12 @@ impl<D: Dialogue> Conversation<D> {
         let State::Connecting(mut connecting) = std::mem::replace(&mut self.state, State::Choosing) else {
             return Poll::Ready(());
         };
-        let polled = match connecting.poll(turn.cx, &self.call.preface) {
+        // Before datagrams the preface is a part of the first one.
+        let preface = match self.call.transport {
+            SocketType::Stream => &self.call.preface[..],
+            SocketType::Datagram => &[],
+        };
+        let polled = match connecting.poll(turn.cx, preface) {
             Poll::Pending => {
                 let limit = self.call.settings.timeouts.connect;
                 self.patience.poll(turn.cx, Wait::Connect, limit).map(|timer| Err(connecting.why_late(timer)))

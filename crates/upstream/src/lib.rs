@@ -3,7 +3,7 @@
 //!
 //! A protocol compiles its [`Options`] to [`Settings`], describes a request as a [`Call`], and speaks by a [`Dialogue`].
 //! [`Conversation::work`] asks the servers. When one has answered, the conversation becomes the body of the response, and
-//! its connection returns to the pool of its thread.
+//! its connection returns to the pool of its thread. A conversation over UDP becomes [`Datagrams`].
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod client_tls;
 mod conf_command;
 mod conversation;
 mod crc32;
+mod datagrams;
 mod denied;
 mod dialogue;
 mod failure;
@@ -63,6 +64,7 @@ pub use call::Call;
 pub use client_tls::ClientTls;
 pub use conf_command::ConfCommands;
 pub use conversation::Conversation;
+pub use datagrams::{Datagrams, Expected, Limits};
 pub use denied::Denied;
 pub use dialogue::{Broken, Carrier, Decoded, Dialogue, Remarks};
 pub use failure::Failure;

@@ -403,20 +403,51 @@ impl Line {
     pub(crate) fn into_tunnel(self, idle: Duration) -> Option<Tunnel> {
         let first = bytes::Bytes::copy_from_slice(self.input.bytes());
         let before = bytes::Bytes::copy_from_slice(self.output.bytes());
-        let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
-        let far = Box::new(Far { parked, clock, lease, has_answered: false });
+        let far = Box::new(self.into_far()?);
         let half_close = Some(idle.min(HALF_CLOSED_LIMIT));
         Some(Tunnel { far, first, before, idle, half_close, rates: (0, 0) })
+    }
+
+    /// The connection is for one client alone from now on.
+    pub(crate) fn into_far(self) -> Option<Far> {
+        let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
+        Some(Far { parked, clock, lease, has_answered: false })
     }
 }
 
 /// The far end of a tunnel. The attempt lasts as long as this does.
-struct Far {
+pub(crate) struct Far {
     parked: Box<Parked>,
     clock: Clock,
-    lease: Lease,
+    pub(crate) lease: Lease,
     /// Whether anything came.
     has_answered: bool,
+}
+
+impl Far {
+    /// Receives one datagram and returns its length.
+    pub(crate) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(self.parked.transport.poll_receive(cx, buffer))?;
+        self.note_received(count, true);
+        Poll::Ready(Ok(count))
+    }
+
+    fn note_received(&mut self, count: usize, is_answer: bool) {
+        let is_first = is_answer && !std::mem::replace(&mut self.has_answered, true);
+        let elapsed = is_first.then(|| self.clock.elapsed());
+        if is_first {
+            self.lease.reached(Until::FirstByte);
+        }
+        self.clock.note(|attempt| {
+            attempt.received += count as u64;
+            attempt.length += count as u64;
+            attempt.first_byte_time = attempt.first_byte_time.or(elapsed);
+        });
+    }
 }
 
 impl Drop for Far {
@@ -428,16 +459,7 @@ impl Drop for Far {
 impl Duplex for Far {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let count = ready!(self.parked.transport.poll_read(cx, buffer))?;
-        let is_first = count > 0 && !std::mem::replace(&mut self.has_answered, true);
-        let elapsed = is_first.then(|| self.clock.elapsed());
-        if is_first {
-            self.lease.reached(Until::FirstByte);
-        }
-        self.clock.note(|attempt| {
-            attempt.received += count as u64;
-            attempt.length += count as u64;
-            attempt.first_byte_time = attempt.first_byte_time.or(elapsed);
-        });
+        self.note_received(count, count > 0);
         Poll::Ready(Ok(count))
     }
 

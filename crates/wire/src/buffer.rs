@@ -4,6 +4,7 @@ use net::Stream;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
 
 /// How many buffers of each kind a thread keeps.
 const KEPT: usize = 64;
@@ -23,6 +24,8 @@ thread_local! {
     static BUFFERS: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
     /// Memory for bytes that are passed on in the call in which they were read. It is empty while that lasts.
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// The same for one datagram.
+    static DATAGRAM_ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// The places of the two.
@@ -32,12 +35,22 @@ const APPENDED: usize = 1;
 /// Runs a function with room for bytes that it reads and passes on, 16 KB.
 #[inline]
 pub fn with_room<T>(act: impl FnOnce(&mut [u8]) -> T) -> T {
-    let mut room = ROOM.take();
+    with(&ROOM, READ_INTO, act)
+}
+
+/// Runs a function with room for one datagram, 64 KB. No datagram of UDP is larger.
+pub fn with_datagram_room<T>(act: impl FnOnce(&mut [u8]) -> T) -> T {
+    with(&DATAGRAM_ROOM, 1 << 16, act)
+}
+
+#[inline]
+fn with<T>(place: &'static LocalKey<Cell<Vec<u8>>>, size: usize, act: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut room = place.take();
     if room.is_empty() {
-        room = vec![0; READ_INTO];
+        room = vec![0; size];
     }
     let result = act(&mut room);
-    ROOM.set(room);
+    place.set(room);
     result
 }
 

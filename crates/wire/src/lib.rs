@@ -16,7 +16,7 @@ mod timer;
 mod transport;
 mod vacancies;
 
-pub use buffer::{Buffer, with_room};
+pub use buffer::{Buffer, with_datagram_room, with_room};
 pub use job::Job;
 pub use precise::PreciseTimer;
 pub use reading::{Ready, read_ready};

@@ -144,6 +144,14 @@ impl Transport {
         }
     }
 
+    /// Receives one datagram into the buffer and returns its length, which may be 0. Datagrams are not encrypted.
+    ///
+    /// # Errors
+    /// See [`Stream::poll_receive`].
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.stream_mut().poll_receive(cx, buffer)
+    }
+
     /// Reads after what the buffer has, with room for at least so many bytes, and returns how many came; 0 means that the
     /// peer will send no more. A buffer that has nothing borrows no memory while nothing is there.
     pub fn poll_read_into(

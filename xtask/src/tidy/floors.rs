@@ -89,6 +89,7 @@ const HOUSES: &[House] = &[
                 modules: &[
                     "commands",
                     "event_loop",
+                    "datagram_sessions",
                     "places",
                     "pulse",
                     "services",
@@ -164,6 +165,7 @@ const HOUSES: &[House] = &[
             Floor { name: "pool", modules: &["call", "pool", "shared"] },
             Floor { name: "line", modules: &["line"] },
             Floor { name: "conversation", modules: &["conversation"] },
+            Floor { name: "datagrams", modules: &["datagrams"] },
         ],
     },
     House {

@@ -3,7 +3,9 @@
 use conf::Diagnostic;
 use conf::value::choice;
 use contract::{Args, Exchange, Loading, Peer, Tls};
-use proxy_protocol::{Certificate, Encryption, append_binary_header, append_proxy_header};
+use proxy_protocol::{
+    Certificate, Encryption, append_binary_header, append_datagram_header, append_proxy_header,
+};
 use std::net::SocketAddr;
 
 /// Which header of the PROXY protocol servers get.
@@ -38,6 +40,14 @@ impl ProxyHeader {
                 let encryption = exchange.connection.tls.as_deref().map(encryption);
                 append_binary_header(addresses(exchange), encryption.as_ref(), out);
             }
+        }
+    }
+
+    /// As [`ProxyHeader::append`], for a session of datagrams.
+    pub(crate) fn append_for_datagrams(self, exchange: &Exchange, out: &mut Vec<u8>) {
+        match self {
+            ProxyHeader::Version2 => append_datagram_header(addresses(exchange), out),
+            ProxyHeader::Off | ProxyHeader::Version1 => self.append(exchange, out),
         }
     }
 }

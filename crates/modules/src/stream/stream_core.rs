@@ -12,7 +12,7 @@
 //!
 //! The variables are `$status` (200 for a session that was served, 400 for a wrong header, 403 if access was denied, 500
 //! for an error of the server, 502 if no server could be reached, 503 for `limit_conn`), `$bytes_received` from the client,
-//! `$bytes_sent` to the client, `$session_time` in seconds, `$protocol` (`TCP`), `$remote_addr`, `$server_port`,
+//! `$bytes_sent` to the client, `$session_time` in seconds, `$protocol` (`TCP` or `UDP`), `$remote_addr`, `$server_port`,
 //! `$upstream_addr`, `$upstream_bytes_sent`, `$upstream_bytes_received`, `$upstream_connect_time`,
 //! `$upstream_first_byte_time`, `$upstream_session_time` and so on.
 //!
@@ -25,7 +25,7 @@
 //! and `ssl_ocsp`: the connection of a client without a valid one is closed, with `$status` 500. Unlike in nginx, the handshake
 //! comes before `limit_conn`, `allow` and `deny`.
 //!
-//! UDP is not built yet.
+//! With `listen … udp` a server receives datagrams of UDP: see [stream_udp](stream_udp.md).
 //!
 //! ```conf
 //! events {
@@ -44,6 +44,7 @@
 //! }
 //! ```
 
+use crate::shared::datagrams::is_datagrams;
 use conf::{Contexts, Diagnostic};
 use contract::{Directive, Exchange, Module, ScopeBuilder, Variable, View};
 use std::time::Duration;
@@ -55,8 +56,8 @@ pub static MODULE: Module = Module {
     variables: &[
         Variable::new("bytes_received", bytes_received).of_stream(),
         Variable::new("session_time", crate::values::variables::request_time).of_stream(),
-        Variable::new("protocol", |_, _, out| {
-            out.extend_from_slice(b"TCP");
+        Variable::new("protocol", |exchange, _, out| {
+            out.extend_from_slice(if is_datagrams(exchange) { b"UDP" } else { b"TCP" });
             true
         })
         .of_stream(),

@@ -21,6 +21,8 @@
 //! certificate; unlike nginx's header, it does not tell the algorithms of the server's certificate. Fulmar holds at most 16 KB
 //! for each direction of a connection; `proxy_buffer_size` is accepted and not needed.
 //!
+//! Datagrams of UDP go to servers as [stream_udp](stream_udp.md) says.
+//!
 //! The example passes connections on to an HTTP server.
 //!
 //! ```conf
@@ -55,19 +57,22 @@
 //! passed on
 //! ```
 
+use super::stream_udp;
 use crate::gateway::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::gateway::upstream_deny;
 use crate::shared::connected::Connected;
+use crate::shared::datagrams::is_datagrams;
 use crate::shared::proxy_header::ProxyHeader;
 use crate::shared::secured::secured;
-use ::upstream::{ClientTls, Conversation, Failures, Names, Options, Settings, TlsOptions};
+use ::upstream::{ClientTls, Conversation, Failures, Limits, Names, Options, Settings, TlsOptions};
 use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Amount, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Rule, ScopeBuilder,
-    Step, Template, View,
+    Step, Template, Tunnel, View,
 };
 use http::Status;
+use net::SocketType;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -212,7 +217,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         tls_name: view.get(&TLS.name).cloned(),
         tls_protocols: view.get(&PROXY_SSL_ALPN).cloned().unwrap_or_default(),
         header: view.get(&PROXY_PROTOCOL).copied().unwrap_or_default(),
+        datagrams: stream_udp::Datagrams::of(view),
     };
+    builder.policy.keepalive.requests = proxy.datagrams.expected.requests.unwrap_or(0);
     builder.content(view.place(&PROXY_PASS), proxy);
     Ok(())
 }
@@ -231,6 +238,7 @@ struct Proxy {
     /// The protocols that servers are offered; what is empty is left out.
     tls_protocols: Box<[Template]>,
     header: ProxyHeader,
+    datagrams: stream_udp::Datagrams,
 }
 
 /// How servers are spoken to over TLS, if that is enabled.
@@ -260,12 +268,19 @@ impl Handler for Proxy {
             Err(_) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
         };
         let mut conversation = Conversation::<Connected>::new(exchange, &place.group, &self.settings);
-        self.header.append(exchange, &mut conversation.call.preface);
+        match is_datagrams(exchange) {
+            true => self.header.append_for_datagrams(exchange, &mut conversation.call.preface),
+            false => self.header.append(exchange, &mut conversation.call.preface),
+        }
         let secure = |tls: &Arc<ClientTls>| {
             let tls = self.offering(tls, exchange);
             secured(&tls, self.tls_name.as_ref(), &place.host, exchange)
         };
-        conversation.call.secured = self.tls.as_ref().map(secure);
+        // Datagrams are not encrypted, as in nginx.
+        conversation.call.secured = self.tls.as_ref().filter(|_| !is_datagrams(exchange)).map(secure);
+        if is_datagrams(exchange) {
+            conversation.call.transport = SocketType::Datagram;
+        }
         let key = place.group.key(exchange);
         exchange.tell(|| {
             let name = &place.group.name;
@@ -284,14 +299,19 @@ impl Handler for Proxy {
             Status::GATEWAY_TIMEOUT => Status::BAD_GATEWAY,
             other => other,
         });
-        match answered.map(|()| conversation.take_tunnel()) {
-            Ok(Some(mut tunnel)) => {
-                tunnel.half_close = self.half_close.then_some(tunnel.idle);
-                tunnel.rates = (self.upload_rate.evaluate(exchange), self.download_rate.evaluate(exchange));
-                Step::Respond(Body::Tunnel(Box::new(tunnel)))
+        let rates = (self.upload_rate.evaluate(exchange), self.download_rate.evaluate(exchange));
+        let body = match answered {
+            Err(status) => return Step::Finish(status),
+            Ok(()) if is_datagrams(exchange) => {
+                let stream_udp::Datagrams { expected, amplification } = self.datagrams;
+                let datagrams = conversation.into_datagrams(expected, Limits { rates, amplification });
+                datagrams.map(|datagrams| Body::Source(Box::new(datagrams)))
             }
-            Ok(None) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            Err(status) => Step::Finish(status),
-        }
+            Ok(()) => conversation.take_tunnel().map(|tunnel| {
+                let half_close = self.half_close.then_some(tunnel.idle);
+                Body::Tunnel(Box::new(Tunnel { half_close, rates, ..tunnel }))
+            }),
+        };
+        body.map_or(Step::Finish(Status::INTERNAL_SERVER_ERROR), Step::Respond)
     }
 }

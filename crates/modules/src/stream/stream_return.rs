@@ -30,6 +30,8 @@ pub static RETURN: Directive<Template> =
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if let Some(text) = view.get(&RETURN) {
+        // Each datagram of UDP has its own answer.
+        builder.policy.keepalive.requests = 1;
         builder.content(view.place(&RETURN), Answer(text.clone()));
     }
     Ok(())
@@ -39,6 +41,8 @@ struct Answer(Template);
 
 impl Handler for Answer {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        Step::Respond(Body::bytes(self.0.evaluate(exchange)))
+        // An empty piece would be an empty datagram.
+        let text = self.0.evaluate(exchange);
+        Step::Respond(if text.is_empty() { Body::Empty } else { Body::bytes(text) })
     }
 }

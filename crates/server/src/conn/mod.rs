@@ -5,6 +5,7 @@ mod byte_stream;
 mod client;
 mod client_certificate;
 mod close;
+mod datagrams;
 mod exchange;
 mod h2;
 pub(crate) mod http1;
@@ -21,22 +22,25 @@ mod trials;
 
 pub(crate) use exchange::fill;
 
+use crate::datagram_sessions::Ends;
 use crate::task_table::Member;
 use crate::thread::Counted;
 use byte_stream::ByteStream;
 use client::{Client, ip_of, next_serial, peer_of};
 use close::Closing;
-use contract::{Connection, FirstBytes};
+use contract::{Connection, FirstBytes, Peer};
+use datagrams::DatagramSession;
 use h2::{Ended, Multiplexed};
 use http1::{Answered, Flushing, Http1, Input, Served, Serving};
-use journal::clock::{self, Time};
-use net::{SocketAddress, SocketProbe, Stream};
+use journal::clock;
+use net::{DatagramPort, SocketAddress, SocketProbe, Stream};
 use opening::{Opened, Opening};
 use session::Session;
 use site::{Application, Protocols, Wrapping};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use wire::Transport;
@@ -67,6 +71,8 @@ enum State {
     Multiplexed(Box<Multiplexed>),
     /// In `stream`.
     Session(Box<Session>),
+    /// In `stream`, by datagrams.
+    Datagrams(Box<DatagramSession>),
     /// While the connection closes.
     Closing(Box<Closing>),
     /// Closed.
@@ -87,25 +93,29 @@ impl ConnectionTask {
             false => peer_of(&place.endpoint.address),
         };
         let wrapping = place.hosts(ip_of(&local)).protocols.wrapping;
-        let peer = peer_of(peer);
-        let info = Connection {
-            serial: next_serial(),
-            debug: serving.site.debugs(&peer),
-            peer,
-            local,
-            accepted: Time::now(),
-            requests: Cell::new(0),
-            secure: false,
-            tls: None,
-            passed: None,
-            probe: Some(SocketProbe::of(&stream)),
-            events: None,
-        };
-        let serial = info.serial;
-        let client = Client::new(counted, serving, listen, info);
+        let probe = Some(SocketProbe::of(&stream));
+        let client =
+            new_client(counted, listen, Connection { probe, ..Connection::new(peer_of(peer), local) });
+        let serial = client.info.serial;
         let transport = if wrapping.tls { Transport::encrypted(stream) } else { Transport::Plain(stream) };
         let state = State::starting(client, ByteStream::new(transport));
         ConnectionTask { state, serial }
+    }
+
+    /// A session of datagrams, with its first one, that came to an address of the site.
+    pub(crate) fn of_datagrams(
+        counted: Counted,
+        listen: usize,
+        port: &Rc<DatagramPort>,
+        (ends, payload): (Ends, &[u8]),
+    ) -> ConnectionTask {
+        let info = Connection::new(Peer::Inet(ends.client), Peer::Inet(ends.server));
+        let client = new_client(counted, listen, info);
+        let serial = client.info.serial;
+        let requests = client.default_policy().keepalive.requests;
+        let inbox = client.thread().sessions.open(ends, requests, payload);
+        let session = DatagramSession::new(client, Rc::clone(port), inbox);
+        ConnectionTask { state: State::Datagrams(Box::new(session)), serial }
     }
 
     /// Since when the connection has been idle, in milliseconds of uptime, if it may be closed to make room for others.
@@ -127,6 +137,14 @@ impl ConnectionTask {
             _ => {}
         }
     }
+}
+
+/// The client of a connection that begins now, at this place among [`site::Site::listens`].
+fn new_client(counted: Counted, listen: usize, info: Connection) -> Client {
+    let serving = counted.thread().serving();
+    let debug = serving.site.debugs(&info.peer);
+    let info = Connection { serial: next_serial(), debug, requests: Cell::new(0), ..info };
+    Client::new(counted, serving, listen, info)
 }
 
 impl Member for ConnectionTask {
@@ -178,6 +196,7 @@ impl State {
             State::Serving(serving) => Some(&serving.http1.client),
             State::Multiplexed(multiplexed) => Some(multiplexed.client()),
             State::Session(session) => Some(&session.client),
+            State::Datagrams(session) => Some(&session.client),
             State::Closing(closing) => Some(&closing.client),
             State::Closed => None,
         }
@@ -189,6 +208,7 @@ impl State {
             State::Serving(serving) => serving.cut_off(),
             State::Multiplexed(multiplexed) => multiplexed.cut_off(),
             State::Session(session) => session.cut_off(),
+            State::Datagrams(session) => session.cut_off(),
             State::Opening(_)
             | State::Reading(_)
             | State::Flushing(_)
@@ -248,6 +268,10 @@ impl State {
                     },
                     session::Ended::Closed => State::Closed,
                 }
+            }
+            State::Datagrams(session) => {
+                ready!(session.poll(cx));
+                State::Closed
             }
             State::Closing(closing) => {
                 ready!(closing.poll(cx));

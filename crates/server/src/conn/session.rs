@@ -75,7 +75,7 @@ impl Session {
 }
 
 /// The exchange of a connection, at the start of its way.
-fn begin(client: &Client, preread: Option<FirstBytes>) -> Box<PooledRequest> {
+pub(super) fn begin(client: &Client, preread: Option<FirstBytes>) -> Box<PooledRequest> {
     let mut pooled = exchange::unread(client);
     let flow = pooled.flow();
     flow.exchange.take_up(&client.info, &client.serving.site.stream_variables, client.info.accepted);
@@ -124,7 +124,7 @@ pub(super) fn log_unopened(client: &Client, status: Status) {
     exchange::end(client, pooled);
 }
 
-fn log_end(exchange: &Exchange) {
+pub(super) fn log_end(exchange: &Exchange) {
     let (received, sent) = (exchange.request.length, exchange.wire.bytes);
     exchange.log(Level::Info, &format!("session ended, bytes from/to client:{received}/{sent}"));
 }
