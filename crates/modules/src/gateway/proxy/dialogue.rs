@@ -58,14 +58,10 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Forwards an interim response. `length` is the length of its head in bytes; `limit` is the limit for the heads of all
-    /// interim responses.
-    pub(super) fn pass(
-        &mut self,
-        (status, fields): (Status, &Fields),
-        (length, limit): (usize, usize),
-        remarks: &Remarks<'_>,
-    ) {
+    /// Forwards an interim response. `lengths` are the length of its head in bytes, and the limit for the heads of all interim
+    /// responses.
+    pub(super) fn pass(&mut self, head: (Status, &Fields), lengths: (usize, usize), remarks: &Remarks<'_>) {
+        let ((status, fields), (length, limit)) = (head, lengths);
         // 100 is about the body of the request to the upstream server only.
         if status <= Status::SWITCHING_PROTOCOLS {
             return;
