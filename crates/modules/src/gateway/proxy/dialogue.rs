@@ -60,8 +60,8 @@ pub(super) struct Hints {
 impl Hints {
     /// Forwards an interim response. `lengths` are the length of its head in bytes, and the limit for the heads of all interim
     /// responses.
-    pub(super) fn pass(&mut self, head: (Status, &Fields), lengths: (usize, usize), remarks: &Remarks<'_>) {
-        let ((status, fields), (length, limit)) = (head, lengths);
+    pub(super) fn pass(&mut self, head: (Status, &Fields), lengths: [usize; 2], remarks: &Remarks<'_>) {
+        let ((status, fields), [length, limit]) = (head, lengths);
         // 100 is about the body of the request to the upstream server only.
         if status <= Status::SWITCHING_PROTOCOLS {
             return;
@@ -186,7 +186,7 @@ impl Dialogue for HttpDialogue {
                 if head.status == Status::EARLY_HINTS && head.version < Version::Http11 {
                     return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
                 }
-                self.hints.pass((head.status, &head.fields), (used, self.asked.limit), remarks);
+                self.hints.pass((head.status, &head.fields), [used, self.asked.limit], remarks);
                 continue;
             }
             let framing = examine_response(head, self.asked.is_head);

@@ -56,7 +56,7 @@ impl Http2Dialogue {
         let Head { status, fields, length, wire_length } = head;
         (self.status, self.fields, self.length) = (Some(status), fields, length);
         if status < Status::OK {
-            self.hints.pass((status, &self.fields), (wire_length, self.asked.limit), remarks);
+            self.hints.pass((status, &self.fields), [wire_length, self.asked.limit], remarks);
         }
         Ok(status >= Status::OK)
     }
