@@ -272,6 +272,8 @@ mariadb-client|mariadb|MariaDB through stream
 redis-server redis-tools|redis-cli|Redis through stream
 openssh-server|/usr/sbin/sshd|SSH through stream
 openssh-client|ssh|SSH through stream
+dnsmasq-base|/usr/sbin/dnsmasq|a resolver through stream
+bind9-dnsutils|dig|a resolver through stream
 mosquitto|/usr/sbin/mosquitto|MQTT through stream
 mosquitto-clients|mosquitto_pub|MQTT through stream
 python3-aiosmtpd|/usr/lib/python3/dist-packages/aiosmtpd/__init__.py|SMTP through stream

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tests::binary::{Server, have_nginx};
+use tests::parts;
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -370,7 +371,7 @@ fn a_flood_of_clients_without_answers_displaces_itself() {
     let evicted = || running.log("sessions.log").matches("503").count();
     let mut before = 0;
     let is_over = || {
-        thread::sleep(SILENCE);
+        wait::pause(SILENCE);
         std::mem::replace(&mut before, evicted()) >= 100 && before == evicted()
     };
     assert!(wait::until(PATIENCE, is_over), "{}", evicted());
@@ -456,7 +457,7 @@ fn reloads_lose_no_question() {
                     lost += waiting.drain(..32).filter(|client| client.received(PATIENCE).is_none()).count();
                 }
                 let due = started + Duration::from_millis(2) * u32::try_from(number + 1).unwrap();
-                thread::sleep(due.saturating_duration_since(Instant::now()));
+                wait::pause(due.saturating_duration_since(Instant::now()));
             }
             lost + waiting.iter().filter(|client| client.received(PATIENCE).is_none()).count()
         })
@@ -472,16 +473,14 @@ fn reloads_lose_no_question() {
 /// A resolver is asked through Fulmar, over UDP and TCP.
 #[test]
 fn a_resolver_answers_over_udp_and_tcp() {
-    let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !is_there("dnsmasq") || !is_there("dig") {
-        assert!(std::env::var_os("CI").is_none(), "dnsmasq and dig are not installed");
-        println!("skipped: dnsmasq and dig are not installed");
+    let (dnsmasq, digger) = (parts::program(&["dnsmasq"]), parts::program(&["dig"]));
+    if !parts::is_present("dnsmasq and dig", dnsmasq.is_some() && digger.is_some()) {
         return;
     }
     let back = bind().local_addr().unwrap();
     let records: Vec<String> =
         (0..60).map(|number| format!("--txt-record=long.example,{}", "x".repeat(100 + number))).collect();
-    let mut resolver = Command::new("dnsmasq")
+    let mut resolver = Command::new(dnsmasq.unwrap())
         .args([
             "--keep-in-foreground",
             "--conf-file=/dev/null",
@@ -505,7 +504,7 @@ fn a_resolver_answers_over_udp_and_tcp() {
     let running = site(&text.replace("BACK", &back.to_string())).start(Server::Fulmar);
     let port = running.address_of(1).port();
     let dig = |words: &[&str]| {
-        let mut command = Command::new("dig");
+        let mut command = Command::new(digger.as_ref().unwrap());
         command.args(["@127.0.0.1", "-p", &port.to_string(), "+tries=1", "+time=5"]).args(words);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
