@@ -288,9 +288,13 @@ fn the_end_of_one_side_is_the_end_of_the_other() {
             let close = Frame { kind: Kind::Close, last: true, payload: vec![3, 232] };
             assert_eq!(socket.receive(), Some(close));
             assert_eq!(socket.receive(), None);
+            // A tunnel is over when both sides have ended.
+            drop(socket);
             let mut socket = open(running, encrypted);
             socket.say("please drop");
             assert_eq!(socket.receive(), None);
+            drop(socket);
+            assert!(wait::until(PATIENCE, || node.counted().sockets == 0), "{:?}", node.counted());
             let mut socket = open(running, encrypted);
             socket.say("still here");
             assert_eq!(socket.hear(), "still here");

@@ -144,6 +144,21 @@ fn what_is_removed_stays_removed_after_a_worker_was_killed() {
     removed_stays_removed(with_another_worker);
 }
 
+/// A server that has responses in memory does not send them after the command has ended.
+#[test]
+fn a_command_ends_when_the_server_has_noticed() {
+    let counter = Counter::start(varied);
+    let running = counter.site(&SITE.replace("RULES", "")).start(Server::Fulmar);
+    for target in ["/command-key", "/command-prefix"] {
+        // The second look is a moment before the command removes the file.
+        assert_eq!(statuses(&running, target), ["MISS", "MISS"]);
+        assert_eq!(statuses(&running, target), ["HIT", "HIT"]);
+        remove(&running, target);
+        assert_eq!(statuses(&running, target), ["MISS", "MISS"], "{target}");
+    }
+    running.stop();
+}
+
 #[test]
 fn a_request_that_bypasses_the_cache_leaves_other_variants() {
     let counter = Counter::start(varied);

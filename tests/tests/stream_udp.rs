@@ -1,7 +1,7 @@
 //! Datagrams that are passed on (`listen … udp` in `stream`), compared with nginx.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -477,7 +477,13 @@ fn a_resolver_answers_over_udp_and_tcp() {
     if !parts::is_present("dnsmasq and dig", dnsmasq.is_some() && digger.is_some()) {
         return;
     }
-    let back = bind().local_addr().unwrap();
+    // A port that neither UDP nor TCP uses.
+    let back = loop {
+        let back = bind().local_addr().unwrap();
+        if TcpListener::bind(back).is_ok() {
+            break back;
+        }
+    };
     let records: Vec<String> =
         (0..60).map(|number| format!("--txt-record=long.example,{}", "x".repeat(100 + number))).collect();
     let mut resolver = Command::new(dnsmasq.unwrap())

@@ -520,7 +520,7 @@ fn an_application_goes_on_without_the_client_where_leaving_is_ignored() {
 }
 
 #[test]
-fn a_tunnel_ends_with_either_side() {
+fn a_tunnel_ends_when_both_sides_have_ended() {
     let upgrade = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
     each(upgrade, |running, raw| {
         for client_ends in [true, false] {
@@ -535,12 +535,14 @@ fn a_tunnel_ends_with_either_side() {
             peer.send("answer");
             if client_ends {
                 client.finish();
-                assert!(peer.ends());
+                assert!(peer.ends(), "the server does not get the end");
+                peer.finish();
             } else {
                 peer.finish();
             }
             assert!(client.closes_within(PATIENCE), "the client's side stays open");
             assert_eq!(client.rest(), b"answer");
+            client.finish();
             assert!(peer.ends(), "the server's side stays open");
         }
     });

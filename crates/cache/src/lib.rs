@@ -31,6 +31,7 @@ pub use lookup::{
     CacheStatus, Fit, Lookup, Reason, Renewal, RenewalStep, Sought, Storing, Terms, Verdict, starts_beyond,
 };
 pub use object::{Check, Content, Demand, Object, Read, ReadError, Stamp};
+pub use residents::REMOVAL_NOTICED_AFTER;
 pub use rfc9111::Rules;
 pub use selection::Selection;
 pub use walk::{Batch, Walk};

@@ -8,6 +8,7 @@ use crate::key::Key;
 use crate::newcomers::{Newcomers, Packed};
 use crate::object::Object;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How warm an object gets.
 const WARM_MAX: u8 = 3;
@@ -23,6 +24,9 @@ const OVERHEAD: usize = 768;
 
 /// For how many seconds an object is sent before its file is looked for again.
 const CHECK_S: u64 = 1;
+
+/// After how long a zone no longer sends a response whose file another process has removed.
+pub const REMOVAL_NOTICED_AFTER: Duration = Duration::from_secs(CHECK_S + 1);
 
 /// The newcomers get one part of so many of the memory.
 const NEWCOMERS_PART: usize = 4;

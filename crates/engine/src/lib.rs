@@ -20,6 +20,7 @@ mod prototypes;
 mod redirect;
 mod request;
 mod sending;
+mod served;
 #[cfg(test)]
 mod trials;
 mod tunnel;
@@ -32,3 +33,4 @@ pub use limit::is_limited;
 pub use pace::Pace;
 pub use pipeline::{Flow, Progress};
 pub use request::{After, Request};
+pub use served::ServedScope;

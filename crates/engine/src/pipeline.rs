@@ -4,6 +4,7 @@
 use crate::error_page::{self, Replacement};
 use crate::keepalive;
 use crate::redirect;
+use crate::served;
 use contract::{
     Body, Content, Event, Exchange, Handler, LocationKind, Outcome, Phase, Replaced, RequestBody, Reroute,
     Scope, Source, Step, Subrequest, Work,
@@ -340,6 +341,7 @@ impl Flow {
         let method = self.exchange.request.method;
         let scope = location.map_or(&self.server.scope, |location| location.scope_for(method));
         site::enter(&mut self.exchange, scope);
+        served::note(&self.exchange);
         self.tell_location(location);
         let policy = &self.exchange.scope.policy;
         if policy.internal && !self.exchange.routing.internal {

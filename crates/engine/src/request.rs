@@ -6,6 +6,7 @@ use super::inner;
 use super::pace::Pace;
 use super::sending::{Sending, poll_flush};
 use crate::pipeline::{Flow, Progress};
+use crate::served;
 use contract::{Body, Outcome, Work};
 use http::Status;
 use journal::shares;
@@ -95,6 +96,7 @@ impl Request {
     }
 
     fn go_on(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
+        served::note(&self.flow.exchange);
         if !self.flow.exchange.subrequest {
             shares::begin_turn();
         }

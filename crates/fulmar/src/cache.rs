@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ::cache::{Key, Levels, Object, Selection, Walk, Zone};
+use ::cache::{Key, Levels, Object, REMOVAL_NOTICED_AFTER, Selection, Walk, Zone};
 use clap::{Args, Parser, Subcommand};
 use journal::clock::Time;
 
@@ -188,13 +188,19 @@ fn purge(about: &About, all: bool, soft: bool) -> ExitCode {
         Ok(())
     });
     let Some(status) = status else { return ExitCode::FAILURE };
-    if count == 0
-        && let Some(key) = first_key(&about.directory)
-    {
+    if count > 0 {
+        wait_until_noticed();
+    } else if let Some(key) = first_key(&about.directory) {
         say(&format!("no response is selected; the key of another one is \"{}\"", key.escape_ascii()));
     }
     out(format!("{count} {}\n", if count == 1 { "response" } else { "responses" }).as_bytes());
     status
+}
+
+/// Waits until a server that runs no longer sends a response whose file is gone.
+#[expect(clippy::disallowed_methods, reason = "a command has no connections that wait for it")]
+fn wait_until_noticed() {
+    std::thread::sleep(REMOVAL_NOTICED_AFTER);
 }
 
 /// The key of any response of a directory, to show what keys look like.

@@ -1,5 +1,6 @@
 //! Signs of life: what a serving thread tells the [watchdog](crate::watchdog) while it serves.
 
+use engine::ServedScope;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use tokio::sync::Notify;
@@ -13,6 +14,8 @@ pub(crate) struct Pulse {
     beats: AtomicU64,
     /// The number of the connection that was polled last; 0 if it is over.
     connection: AtomicU64,
+    /// The scope of the request that the thread works on.
+    served: Arc<ServedScope>,
     /// The kernel's number of the thread; 0 until the thread has started.
     thread: AtomicI32,
     alarm: Arc<Alarm>,
@@ -34,6 +37,7 @@ impl Pulse {
     /// The calling thread is the one whose pulse this is.
     pub(crate) fn begin(&self) {
         self.thread.store(net::threads::id(), Relaxed);
+        self.served.begin();
         self.wake();
     }
 
@@ -59,6 +63,7 @@ impl Pulse {
     /// The thread polls the connection of this number.
     pub(crate) fn polls(&self, connection: u64) {
         self.connection.store(connection, Relaxed);
+        self.served.clear();
     }
 
     /// How often the thread went on, and whether it runs.
@@ -69,6 +74,11 @@ impl Pulse {
     /// The number of the connection that the thread polls, if it polls one.
     pub(crate) fn connection(&self) -> Option<u64> {
         Some(self.connection.load(Relaxed)).filter(|&number| number > 0)
+    }
+
+    /// The scope of the request that the thread works on.
+    pub(crate) fn served(&self) -> &ServedScope {
+        &self.served
     }
 
     /// What the kernel says that the thread does.

@@ -6,6 +6,7 @@
 //! that no other thread can help is skipped while it waits.
 
 use crate::pulse::{Alarm, Beats, Pulse};
+use engine::ServedScope;
 use net::threads::Activity;
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +53,9 @@ pub(crate) enum Sign {
     NeedsHelp { thread: usize, helper: usize },
     /// A thread goes on that had help.
     GoesOn { thread: usize },
-    /// Something that the log should say.
+    /// The log should say that a thread stands still, and what it serves.
+    StandsStill { thread: usize, message: String },
+    /// The log should say that a thread goes on.
     Message(String),
 }
 
@@ -84,6 +87,11 @@ impl Watchdog {
             // The alarm is set one look before the watchdog relies on it: that look sees a thread that woke before.
             self.is_quiet &= self.alarm.is_set.swap(self.is_quiet, Relaxed);
         }
+    }
+
+    /// The scope of the request that a thread works on.
+    pub(crate) fn served(&self, thread: usize) -> &ServedScope {
+        self.threads[thread].pulse.served()
     }
 
     /// Sleeps until a thread wakes, or until the next look is due. Returns whether a thread woke.
@@ -131,7 +139,7 @@ impl Watchdog {
         self.is_quiet = false;
         let silent = now.duration_since(*watched.since.get_or_insert(now));
         if silent >= LOGGED_AFTER && !std::mem::replace(&mut watched.is_logged, true) {
-            return Some(Sign::Message(watched.complaint(thread, silent)));
+            return Some(Sign::StandsStill { thread, message: watched.complaint(thread, silent) });
         }
         let is_helped = watched.helper.is_some_and(|helper| self.threads[helper].since.is_none());
         if silent < STANDS_AFTER || is_helped {
@@ -206,10 +214,9 @@ mod tests {
         let help = Sign::NeedsHelp { thread: 0, helper: 1 };
         assert_eq!(watchdog.look(later, &|_| false), Some(help));
         assert_eq!(watchdog.look(later, &|_| false), None);
-        let Some(Sign::Message(text)) = watchdog.look(started + TICK + LOGGED_AFTER, &|_| false) else {
-            panic!("no message")
-        };
-        assert!(text.starts_with("thread 1 has not served for 1.0 s: "), "{text}");
+        let told = watchdog.look(started + TICK + LOGGED_AFTER, &|_| false);
+        let Some(Sign::StandsStill { thread: 0, message }) = told else { panic!("{told:?}") };
+        assert!(message.starts_with("thread 1 has not served for 1.0 s: "), "{message}");
         pulses[0].beat();
         let text = "thread 1 goes on after 1.0 s".to_owned();
         assert_eq!(watchdog.look(started + TICK + LOGGED_AFTER, &|_| false), Some(Sign::Message(text)));
@@ -258,7 +265,9 @@ mod tests {
                 tokio::time::sleep(3 * TICK).await;
                 pulse.wake();
             });
-            let Sign::Message(text) = watchdog.sign(|_| false).await else { panic!("a thread helps itself") };
+            let Sign::StandsStill { message: text, .. } = watchdog.sign(|_| false).await else {
+                panic!("a thread helps itself")
+            };
             assert!(text.contains("has not served"), "{text}");
             woken.await.unwrap();
         });

@@ -154,6 +154,10 @@ async fn obey(
                 match sign {
                     Sign::NeedsHelp { thread, helper } => crew.help(thread, helper),
                     Sign::GoesOn { thread } => crew.end_help(thread),
+                    Sign::StandsStill { thread, message } => {
+                        let place = site.place_of(|scope| watchdog.served(thread).is(scope));
+                        site.log(Level::Error, &(message + &place.unwrap_or_default()));
+                    }
                     Sign::Message(text) => site.log(Level::Error, &text),
                 }
                 continue;

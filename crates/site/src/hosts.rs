@@ -38,6 +38,12 @@ impl Listen {
         special.map_or(&self.hosts, |(_, hosts)| hosts)
     }
 
+    /// The servers of all addresses. A server may come several times.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
+        let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
+        narrower.chain([&self.hosts]).flat_map(|hosts| hosts.servers.iter().chain([&hosts.default]))
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
         narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted())

@@ -52,6 +52,15 @@ impl Location {
     }
 }
 
+impl Location {
+    /// This location, or the one in it, with a scope.
+    pub(crate) fn with_scope(&self, is_it: &dyn Fn(&Arc<Scope>) -> bool) -> Option<&Location> {
+        let is_here =
+            is_it(&self.scope) || self.limited.as_ref().is_some_and(|limited| is_it(&limited.scope));
+        if is_here { Some(self) } else { self.inner.with_scope(is_it) }
+    }
+}
+
 /// The locations of a server or inside of a location.
 #[derive(Default)]
 pub struct Locations {
@@ -123,6 +132,13 @@ impl Locations {
             Found::Final(location) | Found::Tentative(location) => Some(location),
             Found::Nothing => None,
         })
+    }
+
+    /// The location with a scope.
+    pub(crate) fn with_scope(&self, is_it: &dyn Fn(&Arc<Scope>) -> bool) -> Option<&Location> {
+        let prefixes = self.prefixes.entries.iter().map(|(location, _)| location);
+        let mut all = self.exact.values().chain(prefixes).chain(&self.matched);
+        all.find_map(|location| location.with_scope(is_it))
     }
 
     /// The location `/a/` for the path `/a`, if the path is redirected to it and no other location has the path itself.

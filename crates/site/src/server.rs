@@ -26,3 +26,19 @@ pub struct Server {
     /// Its locations whose names begin with `@`.
     pub named: HashMap<Box<[u8]>, Arc<Location>>,
 }
+
+impl Server {
+    /// The server and the location in it with this scope, as an end of a line of the error log.
+    pub(crate) fn place_of(&self, is_it: &dyn Fn(&Arc<Scope>) -> bool) -> Option<String> {
+        let named = || self.named.values().find_map(|location| location.with_scope(is_it));
+        let location = self.locations.with_scope(is_it).or_else(named);
+        let server = format!(", server: {}", String::from_utf8_lossy(&self.name));
+        match location {
+            Some(location) => {
+                let name = String::from_utf8_lossy(&location.name.text);
+                Some(format!("{server}, location: \"{name}\""))
+            }
+            None => is_it(&self.scope).then_some(server),
+        }
+    }
+}

@@ -69,6 +69,12 @@ impl Site {
         self.listens.iter().any(Listen::is_encrypted)
     }
 
+    /// The server and location with this scope, as an end of a line of the error log.
+    pub fn place_of(&self, is_it: impl Fn(&Arc<Scope>) -> bool) -> Option<String> {
+        let mut servers = self.listens.iter().flat_map(Listen::servers);
+        servers.find_map(|server| server.place_of(&is_it))
+    }
+
     /// Whether everything about the connections of a client is logged.
     pub fn debugs(&self, client: &Peer) -> bool {
         self.main.policy.debugged.as_ref().is_some_and(|clients| clients.has(client))

@@ -15,6 +15,10 @@ use tests::{wait, worker};
 /// Enough for each thread to be chosen for some of them.
 const CLIENTS: usize = 40;
 
+/// Content that takes minutes.
+const BODY: &str = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
+    0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
+
 fn site() -> Site {
     Site::whole(&configuration())
 }
@@ -23,7 +27,9 @@ fn configuration() -> String {
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log; worker_processes 2; events {{ }}
-        http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; location /made {{ return 200 ok; }} }} }}"
+        http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; server_name one.example;
+            location /made {{ return 200 ok; }}
+            location /slow/ {{ location /slow/inner/ {{ limit_rate 1; return 200 {BODY}; }} }} }} }}"
     )
 }
 
@@ -111,5 +117,28 @@ fn threads_help_each_other_after_a_reload() {
     let is_reloaded = || running.ask("GET /made").last().text() == "reloaded";
     assert!(wait::until(Duration::from_secs(10), is_reloaded), "{}", running.all_logs());
     stop_for_a_while(&running, 2);
+    running.stop();
+}
+
+/// The log says which connection, server and location the thread serves.
+#[test]
+fn a_thread_that_stands_still_is_named_with_its_location() {
+    let running = site().start(Server::Fulmar);
+    assert!(serves_all(&running), "{}", running.all_logs());
+    // Each thread serves some of them, a byte a second.
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| running.connect()).collect();
+    let request = b"GET /slow/inner/x HTTP/1.1\r\nHost: one.example\r\n\r\n";
+    assert!(clients.iter_mut().all(|client| client.send(request)));
+    wait::pause(Duration::from_secs(2));
+    let stopped = thread(&running, "serve-0");
+    ptrace::seize(stopped, ptrace::Options::empty()).expect("ptrace(2)");
+    ptrace::interrupt(stopped).expect("ptrace(2)");
+    waitpid(stopped, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("the thread stops");
+    assert!(serves_all(&running), "{}", running.all_logs());
+    running.wait_for_log("error.log", "thread 1 has not served for 1.");
+    let log = running.log("error.log");
+    assert!(log.contains(", server: one.example, location: \"/slow/inner/\""), "{log}");
+    drop(clients);
+    ptrace::detach(stopped, None).expect("ptrace(2)");
     running.stop();
 }

@@ -15,6 +15,7 @@ const PLACES: &[&str] = &[
     "crates/journal/src/shares.rs",
     "crates/journal/src/syslog.rs",
     "crates/engine/src/cold.rs",
+    "crates/engine/src/served.rs",
     "crates/h1/src/encode.rs",
     "crates/tls/src/noted.rs",
     "crates/modules/src/logging/access_log/mod.rs",

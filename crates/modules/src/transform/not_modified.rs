@@ -49,6 +49,7 @@ use crate::shared::cached::Cached;
 use conf::{Contexts, Diagnostic, value};
 use contract::{Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use http::{Fields, ResponseHead, Status};
+use journal::clock::Time;
 
 /// Conditional requests.
 pub static MODULE: Module = Module {
@@ -178,7 +179,11 @@ fn verdict(exchange: &Exchange, how: Option<IfModifiedSince>) -> Verdict {
     if modified_since.is_none() && none_match.is_none() {
         return Verdict::Send;
     }
-    let modified = modified_since.is_some_and(|since| is_modified(since, response.last_modified, how));
+    // Apache ignores a time that is still to come (RFC 9110, section 13.1.3).
+    let is_ahead = |since: &[u8]| http::parse_date(since).is_some_and(|time| time > Time::now().seconds);
+    let modified = modified_since.is_some_and(|since| {
+        (is_apache && is_ahead(since)) || is_modified(since, response.last_modified, how)
+    });
     let other_tag = none_match.is_some_and(|list| !is_listed(list, tag, true));
     if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
 }
