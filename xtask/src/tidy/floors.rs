@@ -29,7 +29,7 @@ const HOUSES: &[House] = &[
     House {
         source: "crates/engine/src",
         floors: &[
-            Floor { name: "rules", modules: &["cold", "keepalive", "limit", "redirect"] },
+            Floor { name: "rules", modules: &["cold", "keepalive", "limit", "redirect", "served"] },
             Floor { name: "pace", modules: &["pace"] },
             Floor { name: "pages", modules: &["error_page"] },
             Floor { name: "pipeline", modules: &["pipeline"] },
