@@ -151,8 +151,8 @@ mod tests {
         let page = render(&features, &entries);
         assert!(page.contains("- [static](static.md): Files.\n"));
         assert!(page.contains("declares 7 directives"));
-        assert!(page.contains("- 1 are supported"));
-        assert!(page.contains("- 2 are accepted without a message, because"));
+        assert!(page.contains("- 1 supported"));
+        assert!(page.contains("- 2 works only with: no message, because"));
         let table = page.split_once("|---|---|---|---|\n").unwrap().1;
         let expected = "\
 | `accept_mutex` | core | events | accepted: threads do not share |
