@@ -8,11 +8,12 @@
 //! `net.core.rmem_max`.
 //!
 //! Each session takes one of the `worker_connections` of its thread. A client's address is easily forged, so when no
-//! place is left, the oldest session that was not answered ends, with `$status` 503. If the clients of one network
-//! (/24, or /56 of IPv6) have half of the places, it is one of theirs. At most 256 KB of a client's datagrams wait in
-//! one session, and 16 MB in all sessions of a thread; further datagrams are dropped. Each thread has a socket of its
-//! own (`SO_REUSEPORT`), and the kernel sends all datagrams of a client to the same one. If the number of threads
-//! changes, sessions may begin anew.
+//! place is left, the oldest session that was not answered ends, with `$status` 503. The clients of one network (/24, or
+//! /56 of IPv6) get half of the places: beyond that, each new session of theirs ends their oldest one that was not
+//! answered, even if places are free. So a server for one local network needs twice as many `worker_connections`. At
+//! most 256 KB of a client's datagrams wait in one session, and 16 MB in all sessions of a thread; further datagrams are
+//! dropped. Each thread has a socket of its own (`SO_REUSEPORT`), and the kernel sends all datagrams of a client to the
+//! same one. If the number of threads changes, sessions may begin anew.
 //!
 //! A reload keeps sessions of datagrams, too; if their address is gone, they end after the answers that are under way.
 //! At an upgrade of the program (`USR2`) the old process receives until it gets `QUIT`; then its sessions end when no
