@@ -16,6 +16,14 @@ use crate::binary::{Nginx, Server};
 use crate::client::{self, Answer, Client};
 use crate::wait;
 
+/// The beginning of a whole configuration with one thread, whose error log tells of sessions.
+pub const START: &str = "daemon off;
+    user root;
+    worker_processes 1;
+    pid %%LOGS%%/pid;
+    error_log %%LOGS%%/error.log info;
+    events { worker_connections 512; }
+";
 /// Modification time of every document, in seconds since 1970: Tue, 02 Jan 2024 03:04:05 GMT.
 pub const MTIME: u64 = 1_704_164_645;
 /// A server that has not started, or not stopped, after this long has failed.

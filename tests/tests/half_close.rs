@@ -9,19 +9,11 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 use tests::binary::{Server, have_nginx};
-use tests::site::{Running, Site};
+use tests::site::{Running, START, Site};
 use tests::tls::{self, Kind, certificate};
 use tests::wait;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-const START: &str = "daemon off;
-    user root;
-    worker_processes 1;
-    pid %%LOGS%%/pid;
-    error_log %%LOGS%%/error.log info;
-    events { worker_connections 512; }
-";
 
 /// More than the sockets on the way hold.
 const LARGE: usize = 700_000;

@@ -6,20 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use tests::binary::{Server, have_nginx};
-use tests::site::{Running, Site};
+use tests::site::{Running, START, Site};
 use tests::tls::{self, Kind, certificate};
 use tests::wait;
 
 /// No wait for something that comes takes longer, whatever else the machine does.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-const START: &str = "daemon off;
-    user root;
-    worker_processes 1;
-    pid %%LOGS%%/pid;
-    error_log %%LOGS%%/error.log info;
-    events { worker_connections 512; }
-";
 
 const SERVERS: &str = r#"
 stream {

@@ -9,16 +9,8 @@ use std::process::{Command, Output, Stdio};
 use tests::binary::Server;
 use tests::daemon::{Daemon, have, have_python};
 use tests::mariadb::{MariaDb, have_mariadb};
-use tests::site::{Running, Site};
+use tests::site::{Running, START, Site};
 use tests::tls::{Kind, certificate};
-
-const START: &str = "daemon off;
-    user root;
-    worker_processes 1;
-    pid %%LOGS%%/pid;
-    error_log %%LOGS%%/error.log info;
-    events { worker_connections 512; }
-";
 
 /// Starts Fulmar with these servers of `stream` and this `http` block.
 fn start(servers: &str, http: &str) -> Running {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tests::binary::{Server, have_nginx};
 use tests::parts;
-use tests::site::{Running, Site};
+use tests::site::{Running, START, Site};
 use tests::wait;
 
 /// No wait for something that comes takes longer, whatever else the machine does.
@@ -19,14 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(400);
-
-const START: &str = "daemon off;
-    user root;
-    worker_processes 1;
-    pid %%LOGS%%/pid;
-    error_log %%LOGS%%/error.log info;
-    events { worker_connections 512; }
-";
 
 /// The `%%PORT%%` of a site is of TCP, so that its start can be seen.
 const READY: &str = "server { listen 127.0.0.1:%%PORT%%; return ready; access_log off; }";

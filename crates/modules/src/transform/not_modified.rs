@@ -180,10 +180,9 @@ fn verdict(exchange: &Exchange, how: Option<IfModifiedSince>) -> Verdict {
         return Verdict::Send;
     }
     // Apache ignores a time that is still to come (RFC 9110, section 13.1.3).
-    let is_ahead = |since: &[u8]| http::parse_date(since).is_some_and(|time| time > Time::now().seconds);
-    let modified = modified_since.is_some_and(|since| {
-        (is_apache && is_ahead(since)) || is_modified(since, response.last_modified, how)
-    });
+    let latest = if is_apache { Time::now().seconds } else { i64::MAX };
+    let modified =
+        modified_since.is_some_and(|since| is_modified(since, response.last_modified, (how, latest)));
     let other_tag = none_match.is_some_and(|list| !is_listed(list, tag, true));
     if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
 }
@@ -195,15 +194,16 @@ fn verdict_of_cache(response: &ResponseHead, conditions: &Conditions<'_>, how: I
     let date = || response.fields.get("date").and_then(http::parse_date);
     let is_current = match (conditions.none_match, conditions.modified_since) {
         (Some(list), _) => is_listed(list, response.etag.as_deref(), true),
-        (None, Some(since)) => !is_modified(since, response.last_modified.or_else(date), how),
+        (None, Some(since)) => !is_modified(since, response.last_modified.or_else(date), (how, i64::MAX)),
         (None, None) => false,
     };
     if is_current { Verdict::NotModified } else { Verdict::Send }
 }
 
-fn is_modified(since: &[u8], last_modified: Option<i64>, how: IfModifiedSince) -> bool {
+/// Whether the content has changed since a time. A time that is invalid, or later than the latest one that counts, says nothing.
+fn is_modified(since: &[u8], last_modified: Option<i64>, (how, latest): (IfModifiedSince, i64)) -> bool {
     let Some(last_modified) = last_modified else { return true };
-    let since = http::parse_date(since).unwrap_or(-1);
+    let since = http::parse_date(since).filter(|time| *time <= latest).unwrap_or(-1);
     match how {
         IfModifiedSince::Off => true,
         IfModifiedSince::Exact => since != last_modified,
