@@ -3,7 +3,7 @@
 use crate::Events;
 use conf::value::Network;
 use journal::clock::Time;
-use net::SocketProbe;
+use net::Carrier;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -77,8 +77,8 @@ pub struct Connection {
     pub tls: Option<Box<Tls>>,
     /// What a proxy in front reported about the connection (PROXY protocol).
     pub passed: Option<Box<PassedConnection>>,
-    /// Asks the kernel about the connection's socket; none if other connections share the socket.
-    pub probe: Option<SocketProbe>,
+    /// What carries its bytes.
+    pub carrier: Carrier,
 }
 
 impl Connection {
@@ -95,7 +95,7 @@ impl Connection {
             events: None,
             tls: None,
             passed: None,
-            probe: None,
+            carrier: Carrier::Other,
         }
     }
 

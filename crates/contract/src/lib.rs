@@ -49,7 +49,7 @@ pub use journal::{Event, Events, leavings, reloads};
 pub use loading::{Htaccess, Loading, Look};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
-pub use net::{FileIdentity, SocketProbe};
+pub use net::{Carrier, FileIdentity, SocketProbe};
 pub use overlay::{Holds, Open, Opener, Overlaid, Overlay, Selection};
 pub use payer::Budget;
 pub use policy::Policy;

@@ -3,7 +3,7 @@
 use super::inner::{self, Inside};
 use super::request::{After, Request};
 use crate::pipeline::Flow;
-use contract::{Connection, Subrequest};
+use contract::{Carrier, Connection, Subrequest};
 use journal::shares;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -32,7 +32,7 @@ impl Detached {
         }
         let mut flow = parent.subrequest(wanted);
         // The client's socket may be closed before this request ends, and its number may belong to another connection then.
-        let connection = Connection { probe: None, ..(*flow.exchange.connection).clone() };
+        let connection = Connection { carrier: Carrier::Other, ..(*flow.exchange.connection).clone() };
         flow.exchange.connection = Rc::new(connection);
         let mut held = Held::default();
         held.set(SIZE_BYTES);
@@ -72,7 +72,7 @@ mod tests {
         let site = prototypes::site(server);
         let server = Arc::clone(site.listens[0].hosts(None).default_server());
         let connection = Connection {
-            probe: Some(contract::SocketProbe::of(&std::io::stdin())),
+            carrier: Carrier::Stream(contract::SocketProbe::of(&std::io::stdin())),
             ..testing::connection("127.0.0.1:1")
         };
         let scope = Arc::clone(&server.scope);
@@ -91,7 +91,8 @@ mod tests {
         let connection = Rc::clone(&parent.exchange.connection);
         drop(parent);
         assert_eq!(Rc::strong_count(&connection), 1, "it keeps the connection");
-        assert_eq!((detached.connection().serial, detached.connection().probe), (connection.serial, None));
+        let Connection { serial, carrier, .. } = detached.connection();
+        assert_eq!((*serial, *carrier), (connection.serial, Carrier::Other));
         assert!(poll(&mut detached).is_ready());
     }
 

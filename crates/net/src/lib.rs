@@ -54,4 +54,4 @@ pub use listener::Listener;
 pub use pipe::{is_pipe, read_pipe};
 pub use shared_bytes::SharedBytes;
 pub use stream::{ConnectOptions, Stream};
-pub use tcp_info::{SocketProbe, TcpInfo};
+pub use tcp_info::{Carrier, SocketProbe, TcpInfo};

@@ -24,6 +24,27 @@ pub struct TcpInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketProbe(RawFd);
 
+/// What carries the bytes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A stream, about whose socket the kernel can be asked.
+    Stream(SocketProbe),
+    /// Datagrams of UDP, which are the content themselves. Other clients use the same socket.
+    Datagrams,
+    /// Something else, or nothing that the kernel can be asked about.
+    Other,
+}
+
+impl Carrier {
+    /// How the connection fares; none if it is not a TCP connection.
+    pub fn tcp_info(self) -> Option<TcpInfo> {
+        match self {
+            Carrier::Stream(probe) => probe.tcp_info().ok(),
+            Carrier::Datagrams | Carrier::Other => None,
+        }
+    }
+}
+
 impl SocketProbe {
     /// A probe of this socket.
     pub fn of(socket: &impl AsFd) -> SocketProbe {

@@ -33,7 +33,7 @@ use datagrams::DatagramSession;
 use h2::{Ended, Multiplexed};
 use http1::{Answered, Flushing, Http1, Input, Served, Serving};
 use journal::clock;
-use net::{DatagramPort, SocketAddress, SocketProbe, Stream};
+use net::{Carrier, DatagramPort, SocketAddress, SocketProbe, Stream};
 use opening::{Opened, Opening};
 use session::Session;
 use site::{Application, Protocols, Wrapping};
@@ -93,9 +93,9 @@ impl ConnectionTask {
             false => peer_of(&place.endpoint.address),
         };
         let wrapping = place.hosts(ip_of(&local)).protocols.wrapping;
-        let probe = Some(SocketProbe::of(&stream));
-        let client =
-            new_client(counted, listen, Connection { probe, ..Connection::new(peer_of(peer), local) });
+        let carrier = Carrier::Stream(SocketProbe::of(&stream));
+        let info = Connection { carrier, ..Connection::new(peer_of(peer), local) };
+        let client = new_client(counted, listen, info);
         let serial = client.info.serial;
         let transport = if wrapping.tls { Transport::encrypted(stream) } else { Transport::Plain(stream) };
         let state = State::starting(client, ByteStream::new(transport));
@@ -109,7 +109,8 @@ impl ConnectionTask {
         port: &Rc<DatagramPort>,
         (ends, payload): (Ends, &[u8]),
     ) -> ConnectionTask {
-        let info = Connection::new(Peer::Inet(ends.client), Peer::Inet(ends.server));
+        let (peer, local) = (Peer::Inet(ends.client), Peer::Inet(ends.server));
+        let info = Connection { carrier: Carrier::Datagrams, ..Connection::new(peer, local) };
         let client = new_client(counted, listen, info);
         let serial = client.info.serial;
         let requests = client.default_policy().keepalive.requests;

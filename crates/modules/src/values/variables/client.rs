@@ -59,7 +59,7 @@ pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
 
 /// `rtt` and `rttvar` in microseconds, `snd_cwnd` in segments, `rcv_space` in bytes, of a TCP connection.
 pub(super) fn tcpinfo(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(info) = exchange.connection.probe.and_then(|probe| probe.tcp_info().ok()) else {
+    let Some(info) = exchange.connection.carrier.tcp_info() else {
         return false;
     };
     let value = match name {
