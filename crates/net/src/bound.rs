@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Socket, TcpKeepalive};
 
 use crate::address::SocketAddress;
-use crate::datagram_port::{DatagramPort, request_destination};
+use crate::datagram_port::{DatagramPort, request_details};
 use crate::endpoint::{Endpoint, SocketType};
 use crate::listener::Listener;
 
@@ -223,7 +223,7 @@ pub(crate) fn prepare(socket: &Socket, endpoint: &Endpoint, options: &ListenOpti
         socket.set_send_buffer_size(size)?;
     }
     if endpoint.transport == SocketType::Datagram {
-        return request_destination(socket, &endpoint.address);
+        return request_details(socket, &endpoint.address);
     }
     if !endpoint.address.is_unix() {
         // Accepted connections inherit it: no call for each of them.

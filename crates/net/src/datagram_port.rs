@@ -2,7 +2,11 @@
 //!
 //! A socket that is bound to all addresses learns from the kernel which address each client asked (`IP_PKTINFO`), and
 //! answers from that address. Otherwise the client would discard the answer, because it comes from another address.
+//!
+//! Datagrams of one length to one client leave in one message, which the kernel or the network card divides
+//! (`UDP_SEGMENT`), and the kernel may join datagrams that arrive in the same way (`UDP_GRO`), see udp(7).
 
+use std::cell::Cell;
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,8 +29,16 @@ pub const BATCH: usize = 32;
 /// The room for one datagram. No datagram of UDP is larger, because its length has 16 bits.
 const DATAGRAM_ROOM: usize = 1 << 16;
 
-/// The room for the control messages of one datagram: either `in_pktinfo` or `in6_pktinfo`, with its header.
-const CONTROL_WORDS: usize = 8;
+/// The room for the control messages of one datagram, each with a header of 16 bytes: `in_pktinfo` or `in6_pktinfo`, the
+/// traffic class, and the length of the datagrams that were joined.
+const CONTROL_WORDS: usize = 16;
+
+/// The longest datagrams that are sent in one message. The kernel divides no message into datagrams that exceed the size of
+/// packets of the network, and nearly all networks have at least the size of Ethernet.
+const SEGMENT_MAX: usize = 1452;
+
+/// The bytes of one message that the kernel divides.
+const MESSAGE_MAX: usize = 65_000;
 
 /// A UDP socket on the event loop of its thread.
 ///
@@ -34,6 +46,29 @@ const CONTROL_WORDS: usize = 8;
 pub struct DatagramPort {
     socket: AsyncFd<Arc<Socket>>,
     address: SocketAddr,
+    /// Whether the kernel divides messages into datagrams.
+    divides: Cell<bool>,
+}
+
+/// What the network says about congestion, in the two lowest bits of the traffic class (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The sender does not take part (Not-ECT).
+    #[default]
+    Unable = 0,
+    /// The sender takes part: ECT(1).
+    Able1 = 1,
+    /// The sender takes part: ECT(0).
+    Able0 = 2,
+    /// A router on the way was congested (CE).
+    Congested = 3,
+}
+
+impl Ecn {
+    /// The mark in a traffic class.
+    pub fn of_class(class: u8) -> Ecn {
+        [Ecn::Unable, Ecn::Able1, Ecn::Able0, Ecn::Congested][usize::from(class & 3)]
+    }
 }
 
 /// A datagram that arrived.
@@ -45,6 +80,8 @@ pub struct Arrival<'a> {
     pub to: SocketAddr,
     /// The payload, which may be empty.
     pub payload: &'a [u8],
+    /// What the network says about congestion.
+    pub ecn: Ecn,
 }
 
 /// Room for the datagrams of one call, which is allocated by the first one.
@@ -59,7 +96,14 @@ impl DatagramPort {
         };
         // SAFETY: the socket owns its descriptor, which stays the same for as long as the socket lives.
         let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
-        Ok(DatagramPort { socket, address })
+        // A kernel that does not know the option would send a message as one datagram.
+        let divides = Cell::new(set_option(socket.get_ref(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok());
+        Ok(DatagramPort { socket, address, divides })
+    }
+
+    /// The address that the socket is bound to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Receives the datagrams that wait, at most [`BATCH`], and passes each to `take`. The task of the last call is woken.
@@ -99,51 +143,120 @@ impl DatagramPort {
     ///
     /// Errors are about the first datagram: the kernel's buffer is full (`WouldBlock`), the datagram is too long, or there is
     /// no route to the client.
-    #[allow(unsafe_code)]
     pub fn send(
         &self,
         to: SocketAddr,
         from: SocketAddr,
         datagrams: &[impl AsRef<[u8]>],
     ) -> io::Result<usize> {
+        self.send_marked((to, from), Ecn::Unable, datagrams)
+    }
+
+    /// As [`DatagramPort::send`], with a mark for the network. `ends` are the client and the address that the client asked.
+    pub fn send_marked(
+        &self,
+        ends: (SocketAddr, SocketAddr),
+        ecn: Ecn,
+        datagrams: &[impl AsRef<[u8]>],
+    ) -> io::Result<usize> {
+        let sent = match datagrams {
+            [_] => self.send_some::<1>(ends, ecn, datagrams),
+            _ => self.send_some::<BATCH>(ends, ecn, datagrams),
+        };
+        match sent {
+            // The network card, or the way to the client, allows no divided messages of this size.
+            Err(error) if self.divides.get() && is_about_dividing(&error) && datagrams.len() > 1 => {
+                let is_lasting = error.raw_os_error() == Some(libc::EIO);
+                self.divides.set(false);
+                let sent = self.send_some::<BATCH>(ends, ecn, datagrams);
+                self.divides.set(!is_lasting);
+                sent
+            }
+            sent => sent,
+        }
+    }
+
+    /// Sends at most `N` datagrams.
+    #[allow(unsafe_code)]
+    fn send_some<const N: usize>(
+        &self,
+        (to, from): (SocketAddr, SocketAddr),
+        ecn: Ecn,
+        datagrams: &[impl AsRef<[u8]>],
+    ) -> io::Result<usize> {
         let name = SockAddr::from(to);
-        let mut control = [0_u64; CONTROL_WORDS];
-        let is_any = self.address.ip().is_unspecified();
-        let control_length = if is_any { put_source(&mut control, from.ip()) } else { 0 };
+        let source = self.address.ip().is_unspecified().then_some(from.ip());
+        let datagrams = &datagrams[..datagrams.len().min(N)];
         // SAFETY: all-zero bytes are valid values of these structures of C.
-        let (mut parts, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
-            unsafe { mem::zeroed() };
-        let count = datagrams.len().min(BATCH);
-        for ((datagram, part), header) in datagrams.iter().zip(&mut parts).zip(&mut headers) {
+        let (mut parts, mut headers): ([libc::iovec; N], [libc::mmsghdr; N]) = unsafe { mem::zeroed() };
+        let mut controls = [const { Control::new() }; N];
+        let mut counts = [0; N];
+        for (datagram, part) in datagrams.iter().zip(&mut parts) {
             let bytes = datagram.as_ref();
             *part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-            let message = &mut header.msg_hdr;
-            (message.msg_iov, message.msg_iovlen) = (part, 1);
+        }
+        let (mut first, mut messages) = (0, 0);
+        while first < datagrams.len() {
+            let count = if self.divides.get() { joined(&datagrams[first..]) } else { 1 };
+            let (control, message) = (&mut controls[messages], &mut headers[messages].msg_hdr);
+            (message.msg_iov, message.msg_iovlen) = (&raw mut parts[first], count);
             (message.msg_name, message.msg_namelen) = (name.as_ptr().cast_mut().cast(), name.len());
-            if control_length > 0 {
-                message.msg_control = control.as_mut_ptr().cast();
-                message.msg_controllen = control_length;
+            source.into_iter().for_each(|ip| control.put_source(ip));
+            control.put_ecn(ecn, to.ip());
+            if count > 1 {
+                let length = u16::try_from(datagrams[first].as_ref().len()).unwrap_or(u16::MAX);
+                control.put((libc::SOL_UDP, libc::UDP_SEGMENT), length);
             }
+            if control.length > 0 {
+                message.msg_control = control.words.as_mut_ptr().cast();
+                message.msg_controllen = control.length;
+            }
+            counts[messages] = count;
+            (first, messages) = (first + count, messages + 1);
         }
         let descriptor = self.socket.get_ref().as_raw_fd();
-        // SAFETY: the descriptor is open while `self` is borrowed. `count` headers are filled in. They point to the payloads,
-        // the address and the control message, which outlive the call and are only read.
-        let sent =
-            unsafe { libc::sendmmsg(descriptor, headers.as_mut_ptr(), to_c_uint(count), libc::MSG_NOSIGNAL) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        // SAFETY: the descriptor is open while `self` is borrowed. `messages` headers are filled in. They point to the
+        // payloads, the address and the control messages, which outlive the call and are only read.
+        let sent = unsafe {
+            libc::sendmmsg(descriptor, headers.as_mut_ptr(), to_c_uint(messages), libc::MSG_NOSIGNAL)
+        };
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        Ok(counts[..sent.min(messages)].iter().sum())
     }
 }
 
-/// Makes the kernel tell which address each datagram was sent to. Only a socket of all addresses needs that.
-pub(crate) fn request_destination(socket: &Socket, address: &SocketAddress) -> io::Result<()> {
-    match address.ip() {
-        Some(IpAddr::V4(ip)) if ip.is_unspecified() => {
-            set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
+/// How many of these datagrams one message may have: all have one length, but the last one may be shorter.
+fn joined(datagrams: &[impl AsRef<[u8]>]) -> usize {
+    let Some(length) = datagrams.first().map(|first| first.as_ref().len()) else { return 0 };
+    if !(1..=SEGMENT_MAX).contains(&length) {
+        return 1;
+    }
+    let limit = MESSAGE_MAX / length;
+    let equal = datagrams.iter().take(limit).take_while(|datagram| datagram.as_ref().len() == length).count();
+    let has_last = datagrams.get(equal).is_some_and(|last| (1..length).contains(&last.as_ref().len()));
+    equal + usize::from(has_last && equal < limit)
+}
+
+/// Whether sending failed because the kernel cannot divide a message.
+fn is_about_dividing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE))
+}
+
+/// Makes the kernel tell more about each datagram: the mark of the network, and, at a socket of all addresses, which address
+/// it was sent to. Datagrams of one client may come joined, where the kernel can do that.
+pub(crate) fn request_details(socket: &Socket, address: &SocketAddress) -> io::Result<()> {
+    let Some(ip) = address.ip() else { return Ok(()) };
+    let _ = set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    // A socket of IPv6 may receive over IPv4, too.
+    let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1);
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
+        IpAddr::V4(_) => Ok(()),
+        IpAddr::V6(ip) => {
+            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            let is_any = i32::from(ip.is_unspecified());
+            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, is_any)
         }
-        Some(IpAddr::V6(ip)) if ip.is_unspecified() => {
-            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
-        }
-        _ => Ok(()),
     }
 }
 
@@ -198,79 +311,133 @@ impl Headers {
         count: usize,
         bound: SocketAddr,
     ) -> impl Iterator<Item = Arrival<'a>> {
-        room.0.chunks_exact(DATAGRAM_ROOM).take(count).enumerate().filter_map(move |(index, bytes)| {
-            let length = usize::try_from(self.headers[index].msg_len).ok()?;
-            let from = inet(&self.names[index])?;
-            let ip = self.destination(index).unwrap_or(bound.ip());
-            Some(Arrival { from, to: SocketAddr::new(ip, bound.port()), payload: bytes.get(..length)? })
-        })
+        let messages = room.0.chunks_exact(DATAGRAM_ROOM).take(count).enumerate();
+        messages
+            .filter_map(move |(index, bytes)| {
+                let length = usize::try_from(self.headers[index].msg_len).ok()?;
+                let (from, bytes) = (inet(&self.names[index])?, bytes.get(..length)?);
+                let Details { destination, ecn, joined } = self.details(index);
+                let to = SocketAddr::new(destination.unwrap_or(bound.ip()), bound.port());
+                let joined = joined.filter(|joined| *joined > 0).unwrap_or(length);
+                // An empty datagram is a datagram, too.
+                let empty = bytes.is_empty().then_some(bytes);
+                let payloads = bytes.chunks(joined.max(1)).chain(empty);
+                Some(payloads.map(move |payload| Arrival { from, to, payload, ecn }))
+            })
+            .flatten()
     }
 
-    /// The address that the client sent a datagram to, if the kernel told.
+    /// What the kernel told about a message.
     #[allow(unsafe_code)]
-    fn destination(&self, index: usize) -> Option<IpAddr> {
+    fn details(&self, index: usize) -> Details {
         let message = &self.headers[index].msg_hdr;
         // The pointer of the call is stale if `self` was moved since.
         let message =
             libc::msghdr { msg_control: self.controls[index].as_ptr().cast_mut().cast(), ..*message };
+        let mut details = Details::default();
         // SAFETY: the kernel wrote `msg_controllen` bytes to `controls[index]`, to which `msg_control` points.
         let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         // SAFETY: `next` is null or the header of a whole control message of the kernel in `controls[index]`, which is
-        // aligned to 8 bytes as `cmsghdr` asks. The data of each of the two kinds has the structure that is read.
+        // aligned to 8 bytes as `cmsghdr` asks.
         while let Some(header) = unsafe { next.as_ref() } {
-            match (header.cmsg_level, header.cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    // SAFETY: see above.
-                    let info: libc::in_pktinfo = unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
-                    return Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr)).into());
+            // SAFETY: the data of each of these kinds has the structure that is read, and a whole message has all of it.
+            unsafe {
+                let data = libc::CMSG_DATA(next);
+                match (header.cmsg_level, header.cmsg_type) {
+                    (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                        let info: libc::in_pktinfo = ptr::read_unaligned(data.cast());
+                        let ip = Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr));
+                        details.destination = Some(ip.into());
+                    }
+                    (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                        let info: libc::in6_pktinfo = ptr::read_unaligned(data.cast());
+                        details.destination = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+                    }
+                    // The first byte is all of it over IPv4.
+                    (libc::IPPROTO_IP, libc::IP_TOS) => details.ecn = Ecn::of_class(*data),
+                    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                        let class: libc::c_int = ptr::read_unaligned(data.cast());
+                        details.ecn = Ecn::of_class(class.to_le_bytes()[0]);
+                    }
+                    (libc::SOL_UDP, libc::UDP_GRO) => {
+                        let length: libc::c_int = ptr::read_unaligned(data.cast());
+                        details.joined = usize::try_from(length).ok();
+                    }
+                    _ => {}
                 }
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    // SAFETY: see above.
-                    let info: libc::in6_pktinfo =
-                        unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
-                    return Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
-                }
-                // SAFETY: see above; `message` outlives the loop.
-                _ => next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) },
+                next = libc::CMSG_NXTHDR(&raw const message, next);
             }
         }
-        None
+        details
     }
 }
 
-/// Writes the control message that chooses the source address, and returns its length.
-#[allow(unsafe_code)]
-fn put_source(control: &mut [u64; CONTROL_WORDS], source: IpAddr) -> usize {
-    match source {
-        IpAddr::V4(ip) => {
-            let address = libc::in_addr { s_addr: u32::from(ip).to_be() };
-            // The kernel takes the source from `ipi_spec_dst`, see ip(7).
-            let info = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: address, ipi_addr: address };
-            put_message(control, (libc::IPPROTO_IP, libc::IP_PKTINFO), info)
-        }
-        IpAddr::V6(ip) => {
-            let info =
-                libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: ip.octets() }, ipi6_ifindex: 0 };
-            put_message(control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info)
-        }
-    }
+/// What the kernel tells about a message in its control messages.
+#[derive(Default)]
+struct Details {
+    /// The address that the client sent it to.
+    destination: Option<IpAddr>,
+    ecn: Ecn,
+    /// The length of the datagrams that it consists of; the last one may be shorter.
+    joined: Option<usize>,
 }
 
-/// Writes one control message, and returns the length of all.
-#[allow(unsafe_code)]
-fn put_message<T: Copy>(control: &mut [u64; CONTROL_WORDS], (level, kind): (i32, i32), data: T) -> usize {
-    let length = to_c_uint(size_of::<T>());
-    // SAFETY: both only compute lengths.
-    let (all, space) = unsafe { (libc::CMSG_LEN(length), libc::CMSG_SPACE(length)) };
-    assert!(space as usize <= size_of_val(control), "a control message has no room");
-    let header = control.as_mut_ptr().cast::<libc::cmsghdr>();
-    // SAFETY: `control` is aligned to 8 bytes, is borrowed mutably, and has room for the header and the data, as was just
-    // checked.
-    unsafe {
-        header.write(libc::cmsghdr { cmsg_len: all as usize, cmsg_level: level, cmsg_type: kind });
-        ptr::write_unaligned(libc::CMSG_DATA(header).cast(), data);
+/// The control messages of a message that is sent.
+struct Control {
+    words: [u64; CONTROL_WORDS],
+    /// How many bytes of them are filled in.
+    length: usize,
+}
+
+impl Control {
+    const fn new() -> Control {
+        Control { words: [0; CONTROL_WORDS], length: 0 }
     }
-    space as usize
+
+    /// Chooses the source address.
+    fn put_source(&mut self, source: IpAddr) {
+        match source {
+            IpAddr::V4(ip) => {
+                let address = libc::in_addr { s_addr: u32::from(ip).to_be() };
+                // The kernel takes the source from `ipi_spec_dst`, see ip(7).
+                let info = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: address, ipi_addr: address };
+                self.put((libc::IPPROTO_IP, libc::IP_PKTINFO), info);
+            }
+            IpAddr::V6(ip) => {
+                let ipi6_addr = libc::in6_addr { s6_addr: ip.octets() };
+                let info = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
+                self.put((libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
+            }
+        }
+    }
+
+    /// Marks the datagram for the network.
+    fn put_ecn(&mut self, ecn: Ecn, to: IpAddr) {
+        let kind = match to.to_canonical() {
+            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+            IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        };
+        if ecn != Ecn::Unable {
+            self.put(kind, ecn as libc::c_int);
+        }
+    }
+
+    /// Appends one control message.
+    #[allow(unsafe_code)]
+    fn put<T: Copy>(&mut self, (level, kind): (i32, i32), data: T) {
+        let length = to_c_uint(size_of::<T>());
+        // SAFETY: both only compute lengths.
+        let (own, space) = unsafe { (libc::CMSG_LEN(length) as usize, libc::CMSG_SPACE(length) as usize) };
+        assert!(self.length + space <= size_of_val(&self.words), "a control message has no room");
+        // SAFETY: `words` is borrowed mutably, and has room for the header and the data, as was just checked. `length` is a
+        // sum of spaces, which are multiples of 8, so that the header is aligned.
+        unsafe {
+            let header = self.words.as_mut_ptr().cast::<u8>().add(self.length).cast::<libc::cmsghdr>();
+            header.write(libc::cmsghdr { cmsg_len: own, cmsg_level: level, cmsg_type: kind });
+            ptr::write_unaligned(libc::CMSG_DATA(header).cast(), data);
+        }
+        self.length += space;
+    }
 }
 
 /// The address in a structure that the kernel filled in.
@@ -375,6 +542,76 @@ mod tests {
             assert_eq!(receive(&port, &mut room).await.len(), 1);
             let refused = port.send(client.local_addr().unwrap(), address, &[vec![0; 70_000]]);
             assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+        });
+    }
+
+    #[test]
+    fn datagrams_of_one_length_share_a_message() {
+        let count = |lengths: &[usize]| {
+            let all: Vec<Vec<u8>> = lengths.iter().map(|length| vec![0; *length]).collect();
+            joined(&all)
+        };
+        assert_eq!(count(&[100, 100, 100]), 3);
+        assert_eq!(count(&[100, 100, 99, 100]), 3, "the last one may be shorter");
+        assert_eq!(count(&[100, 101]), 1);
+        assert_eq!(count(&[100, 0]), 1, "an empty datagram has its own message");
+        assert_eq!(count(&[0, 0]), 1);
+        assert_eq!(count(&[SEGMENT_MAX; 60]), MESSAGE_MAX / SEGMENT_MAX);
+        assert_eq!(count(&[SEGMENT_MAX + 1; 2]), 1, "a network may not carry it");
+    }
+
+    /// The kernel divides what was joined, and the receiver sees each datagram, with its mark.
+    #[test]
+    fn divided_messages_and_marks_arrive() {
+        run(async {
+            for any in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
+                let [(_, mut sender), (receiver_at, mut receiver)] = [ports(any, 1), ports(any, 1)];
+                let sender = sender.remove(0).into_datagram_port().unwrap();
+                let receiver = receiver.remove(0).into_datagram_port().unwrap();
+                assert!(sender.divides.get(), "every supported kernel divides messages");
+                let loopback: IpAddr = match receiver_at.ip() {
+                    IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                    IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+                };
+                let ends = (SocketAddr::new(loopback, receiver_at.port()), SocketAddr::new(loopback, 0));
+                let lengths = [1200, 1200, 1200, 7, 0, 1452, 1452, 300, 1453];
+                let all: Vec<Vec<u8>> =
+                    (0..9).map(|number| vec![number; lengths[usize::from(number)]]).collect();
+                for ecn in [Ecn::Unable, Ecn::Able1, Ecn::Able0, Ecn::Congested] {
+                    assert_eq!(sender.send_marked(ends, ecn, &all).unwrap(), all.len());
+                    let (mut room, mut arrived) = (ReceiveRoom::default(), Vec::new());
+                    while arrived.len() < all.len() {
+                        let take = |arrival: &Arrival<'_>| {
+                            assert_eq!((arrival.ecn, arrival.to), (ecn, ends.0), "{any}");
+                            arrived.push(arrival.payload.to_vec());
+                        };
+                        let mut take = take;
+                        poll_fn(|cx| receiver.poll_receive(cx, &mut room, &mut take)).await.unwrap();
+                    }
+                    assert_eq!(arrived, all, "{any}");
+                }
+            }
+        });
+    }
+
+    /// A way to the client that carries less than what was joined gets single datagrams.
+    #[test]
+    fn what_cannot_be_divided_is_sent_singly() {
+        run(async {
+            let (_, mut sockets) = ports("127.0.0.1:0", 1);
+            let port = sockets.remove(0).into_datagram_port().unwrap();
+            // The kernel computes no checksums in segments for a socket that sends none, and refuses to divide.
+            set_option(port.socket.get_ref(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let to = client.local_addr().unwrap();
+            let all = [[1; 500], [2; 500], [3; 500]];
+            assert_eq!(port.send(to, port.address(), &all).unwrap(), 3);
+            for payload in all {
+                let mut buffer = [0; 600];
+                assert_eq!(client.recv(&mut buffer).unwrap(), 500);
+                assert_eq!(buffer[..500], payload);
+            }
         });
     }
 

@@ -45,7 +45,7 @@ pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
 pub use datagram::{Datagrams, Questions};
-pub use datagram_port::{Arrival, DatagramPort, ReceiveRoom};
+pub use datagram_port::{Arrival, DatagramPort, Ecn, ReceiveRoom};
 pub use endpoint::{Endpoint, SocketType};
 pub use errno::system_message;
 pub use events::{Events, events_moment, moment};
