@@ -267,6 +267,23 @@ fn each_client_has_its_session() {
     running.stop();
 }
 
+/// A queue that is shorter than it was asked to be loses datagrams in bursts.
+#[test]
+fn a_queue_that_the_kernel_does_not_allow_is_told() {
+    let text = |size: &str| {
+        let server = format!("server {{ listen 127.0.0.1:%%PORT_1%% udp rcvbuf={size}; return x; }}");
+        format!("{START} stream {{ {READY} {server} }}")
+    };
+    let site = Site::whole(&text("1g"));
+    let running = site.start(Server::Fulmar);
+    let told = |size: u64| format!("set net.core.rmem_max to {size} by sysctl");
+    assert!(running.all_logs().contains(&told(1 << 30)), "{}", running.all_logs());
+    running.rewrite(&text("512m"));
+    reload(&site, &running);
+    assert!(running.all_logs().contains(&told(1 << 29)), "{}", running.all_logs());
+    running.stop();
+}
+
 /// A client discards an answer from another address than it asked.
 #[test]
 fn answers_come_from_the_address_that_was_asked() {

@@ -312,6 +312,7 @@ impl Supervisor {
         let sockets = self.current.sockets.prepare(&configuration.wanted(), Patience::default(), collect);
         match sockets {
             Ok(sockets) => {
+                sockets.shortages().iter().for_each(|shortage| log(Level::Warn, shortage));
                 let generation = Generation { number: self.current.number + 1, configuration, sockets };
                 Ok((generation, record))
             }

@@ -99,6 +99,15 @@ impl Sockets {
         own.map(|group| (&group.endpoint, group.sockets.iter().map(AsFd::as_fd).collect())).collect()
     }
 
+    /// What the kernel gives less of than the configuration asks, each once.
+    pub(crate) fn shortages(&self) -> Vec<String> {
+        let of_group = |group: &Group| group.sockets.first()?.shortages(group.options.as_ref()?).ok();
+        let mut all: Vec<String> = self.groups.iter().filter_map(of_group).flatten().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Further descriptors of all sockets, a list for each address.
     ///
     /// # Errors

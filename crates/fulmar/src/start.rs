@@ -124,7 +124,9 @@ fn sockets(
         let text = format!("the service manager listens on {address}, but no \"listen\" names that address");
         site.log(Level::Warn, &text);
     }
-    inherited.prepare(&wanted, Patience::default(), notice)
+    let sockets = inherited.prepare(&wanted, Patience::default(), notice)?;
+    sockets.shortages().iter().for_each(|shortage| site.log(Level::Warn, shortage));
+    Ok(sockets)
 }
 
 /// Goes to the background, writes the pid file, and listens to signals; none in the process that stays behind.

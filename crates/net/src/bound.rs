@@ -139,6 +139,22 @@ impl BoundSocket {
         listen(&self.socket, &self.endpoint, options)
     }
 
+    /// What the kernel gives less of than the options ask, and what to change; empty if it gives all.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn shortages(&self, options: &ListenOptions) -> io::Result<Vec<String>> {
+        // The kernel counts its own bookkeeping in, for which it doubles what was asked, see socket(7).
+        let receive = ("rcvbuf", options.rcvbuf, self.socket.recv_buffer_size()? / 2, "net.core.rmem_max");
+        let send = ("sndbuf", options.sndbuf, self.socket.send_buffer_size()? / 2, "net.core.wmem_max");
+        let short = |(name, asked, given, limit): (&str, Option<usize>, usize, &str)| {
+            let asked = asked.filter(|asked| *asked > given)?;
+            let text = format!("\"{name}={asked}\" has no full effect: the kernel allows {given} bytes");
+            Some(format!("{text}; set {limit} to {asked} by sysctl"))
+        };
+        Ok([receive, send].into_iter().filter_map(short).collect())
+    }
+
     /// Whether other sockets can join the port.
     pub fn reuseport(&self) -> io::Result<bool> {
         self.socket.reuse_port()
@@ -291,6 +307,19 @@ mod tests {
         assert_eq!(lengths(&sockets(3), 2), [2, 1]);
         assert_eq!(lengths(&sockets(1), 3), [1, 1, 1]);
         assert_eq!(lengths(&[], 2), [0, 0]);
+    }
+
+    #[test]
+    fn a_buffer_that_the_kernel_does_not_allow_is_told() {
+        let bound = sockets(1).remove(0);
+        let options =
+            ListenOptions { rcvbuf: Some(64 * 1024), sndbuf: Some(1 << 30), ..ListenOptions::default() };
+        bound.configure(&options).unwrap();
+        let told = bound.shortages(&options).unwrap();
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
+        let start = "\"sndbuf=1073741824\" has no full effect: the kernel allows";
+        let end = "bytes; set net.core.wmem_max to 1073741824 by sysctl";
+        assert_eq!(told, [format!("{start} {} {end}", allowed.trim())]);
     }
 
     #[test]

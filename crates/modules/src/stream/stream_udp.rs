@@ -5,7 +5,7 @@
 //! with `return` each datagram gets its own answer. `ssl`, `proxy_protocol` and the other parameters of `listen` that
 //! concern connections are errors together with `udp`, and so is a Unix socket. `ssl_preread` has no effect on
 //! datagrams, and `pass` rejects them. `rcvbuf=` sets the size of the socket's queue; the kernel allows at most
-//! `net.core.rmem_max`.
+//! `net.core.rmem_max`, and if that is less, the error log says so.
 //!
 //! Each session takes one of the `worker_connections` of its thread. A client's address is easily forged, so when no
 //! place is left, the oldest session that was not answered ends, with `$status` 503. The clients of one network (/24, or
