@@ -60,6 +60,7 @@ mod stream;
 mod stream_services;
 mod stream_tls;
 mod stream_udp;
+mod stream_udp_workers;
 mod throttling;
 mod tls;
 mod uploads;

@@ -261,7 +261,7 @@ pub(super) fn serve(
         Settings { connections: 1000, shutdown_timeout: None, request_memory: None, drains: false };
     let replay = Arc::new(|_: &[u8], _| Err(String::new()));
     let (sockets, processors) = (vec![sockets], Vec::new());
-    let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel };
+    let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel, older: None };
     let worker = std::thread::spawn(move || run(worker));
     clients();
     supervisor.send(Command::Terminate).unwrap();

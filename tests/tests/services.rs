@@ -175,7 +175,16 @@ fn services_live_as_long_as_their_site() {
         Ok(Successor { site: site(&text, record == [1], before), settings: SETTINGS })
     });
     let (sockets, processors) = (vec![sockets], Vec::new());
-    let worker = Worker { site: first, sockets, threads: 2, processors, settings: SETTINGS, replay, channel };
+    let worker = Worker {
+        site: first,
+        sockets,
+        threads: 2,
+        processors,
+        settings: SETTINGS,
+        replay,
+        channel,
+        older: None,
+    };
     let worker = std::thread::spawn(move || run(worker));
     let is_served = || Client::connect(address).exchange("GET /").is_some();
 

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,26 +15,26 @@ use tests::site::{Running, START, Site};
 use tests::wait;
 
 /// No wait for something that comes takes longer, whatever else the machine does.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(400);
 
 /// The `%%PORT%%` of a site is of TCP, so that its start can be seen.
-const READY: &str = "server { listen 127.0.0.1:%%PORT%%; return ready; access_log off; }";
+pub(crate) const READY: &str = "server { listen 127.0.0.1:%%PORT%%; return ready; access_log off; }";
 
 fn site(servers: &str) -> Site {
     Site::whole(&format!("{START} stream {{ {READY} {servers} }}"))
 }
 
-fn bind() -> UdpSocket {
+pub(crate) fn bind() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 
 /// A server that sends `answers` datagrams for each one that it gets: the port of its client and the payload.
-fn answering(answers: usize) -> SocketAddr {
+pub(crate) fn answering(answers: usize) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     thread::spawn(move || {
@@ -50,7 +50,7 @@ fn answering(answers: usize) -> SocketAddr {
 }
 
 /// A server that returns each datagram as it is.
-fn echo() -> SocketAddr {
+pub(crate) fn echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     thread::spawn(move || {
@@ -63,28 +63,28 @@ fn echo() -> SocketAddr {
 }
 
 /// A client of one port.
-struct Client(UdpSocket);
+pub(crate) struct Client(UdpSocket);
 
 impl Client {
-    fn of(running: &Running, port: usize) -> Client {
+    pub(crate) fn of(running: &Running, port: usize) -> Client {
         Client::at(running.address_of(port))
     }
 
-    fn at(address: SocketAddr) -> Client {
+    pub(crate) fn at(address: SocketAddr) -> Client {
         let client = bind();
         client.connect(address).unwrap();
         Client(client)
     }
 
-    fn send(&self, payload: impl AsRef<[u8]>) {
+    pub(crate) fn send(&self, payload: impl AsRef<[u8]>) {
         self.0.send(payload.as_ref()).unwrap();
     }
 
-    fn receive(&self) -> Vec<u8> {
+    pub(crate) fn receive(&self) -> Vec<u8> {
         self.received(PATIENCE).expect("no datagram came")
     }
 
-    fn received(&self, limit: Duration) -> Option<Vec<u8>> {
+    pub(crate) fn received(&self, limit: Duration) -> Option<Vec<u8>> {
         self.0.set_read_timeout(Some(limit)).unwrap();
         let mut room = vec![0; 70_000];
         match self.0.recv(&mut room) {
@@ -94,13 +94,13 @@ impl Client {
         }
     }
 
-    fn ask(&self, payload: &str) -> String {
+    pub(crate) fn ask(&self, payload: &str) -> String {
         self.send(payload);
         String::from_utf8(self.receive()).unwrap()
     }
 
     /// The port from which the server was asked (see [`answering`]).
-    fn port(&self, payload: &str) -> u16 {
+    pub(crate) fn port(&self, payload: &str) -> u16 {
         self.ask(payload).split_once(':').unwrap().0.parse().unwrap()
     }
 }
@@ -274,7 +274,7 @@ fn a_queue_that_the_kernel_does_not_allow_is_told() {
         let server = format!("server {{ listen 127.0.0.1:%%PORT_1%% udp rcvbuf={size}; return x; }}");
         format!("{START} stream {{ {READY} {server} }}")
     };
-    let site = Site::whole(&text("1g"));
+    let site = Site::whole(&text("1024m"));
     let running = site.start(Server::Fulmar);
     let told = |size: u64| format!("set net.core.rmem_max to {size} by sysctl");
     assert!(running.all_logs().contains(&told(1 << 30)), "{}", running.all_logs());
@@ -436,7 +436,7 @@ fn sessions_of_datagrams_outlive_a_reload() {
     running.stop();
 }
 
-fn reload(site: &Site, running: &Running) {
+pub(crate) fn reload(site: &Site, running: &Running) {
     let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().unwrap();
     assert!(output.status.success(), "{}", running.all_logs());
 }
@@ -448,35 +448,52 @@ fn reloads_lose_no_question() {
     let text = format!("{START} stream {{ {READY} {text} }}").replace("BACK", &echo().to_string());
     let site = Site::whole(&text.replace("worker_processes 1", "worker_processes 2"));
     let running = site.start(Server::Fulmar);
-    let (is_over, address) = (Arc::new(AtomicBool::new(false)), running.address_of(1));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let lost = {
-        let (is_over, asked) = (Arc::clone(&is_over), Arc::clone(&asked));
-        thread::spawn(move || {
+    let questions = Questions::ask(running.address_of(1));
+    for _ in 0..10 {
+        reload(&site, &running);
+    }
+    questions.are_all_answered();
+    running.stop();
+}
+
+/// Questions at a fixed rate, each by a new client.
+pub(crate) struct Questions {
+    is_over: Arc<AtomicBool>,
+    /// How many were asked, and how many of them had no answer.
+    asking: thread::JoinHandle<(usize, usize)>,
+}
+
+impl Questions {
+    pub(crate) fn ask(address: SocketAddr) -> Questions {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let asking = thread::spawn(move || {
             let mut waiting: Vec<Client> = Vec::new();
-            let mut lost = 0;
+            let (mut asked, mut lost) = (0, 0);
             let started = Instant::now();
-            while !is_over.load(Ordering::Relaxed) {
-                let number = asked.fetch_add(1, Ordering::Relaxed);
+            while !ends.load(Ordering::Relaxed) {
+                asked += 1;
                 let client = Client::at(address);
-                client.send(format!("question {number}"));
+                client.send(format!("question {asked}"));
                 waiting.push(client);
                 // The rate does not depend on the answers.
                 if waiting.len() == 64 {
                     lost += waiting.drain(..32).filter(|client| client.received(PATIENCE).is_none()).count();
                 }
-                let due = started + Duration::from_millis(2) * u32::try_from(number + 1).unwrap();
+                let due = started + Duration::from_millis(2) * u32::try_from(asked).unwrap();
                 wait::pause(due.saturating_duration_since(Instant::now()));
             }
-            lost + waiting.iter().filter(|client| client.received(PATIENCE).is_none()).count()
-        })
-    };
-    for _ in 0..10 {
-        reload(&site, &running);
+            let lost = lost + waiting.iter().filter(|client| client.received(PATIENCE).is_none()).count();
+            (asked, lost)
+        });
+        Questions { is_over, asking }
     }
-    is_over.store(true, Ordering::Relaxed);
-    assert_eq!(lost.join().unwrap(), 0, "of {} questions", asked.load(Ordering::Relaxed));
-    running.stop();
+
+    pub(crate) fn are_all_answered(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let (asked, lost) = self.asking.join().unwrap();
+        assert_eq!(lost, 0, "of {asked} questions");
+    }
 }
 
 /// A resolver is asked through Fulmar, over UDP and TCP.

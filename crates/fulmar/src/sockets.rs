@@ -99,6 +99,11 @@ impl Sockets {
         own.map(|group| (&group.endpoint, group.sockets.iter().map(AsFd::as_fd).collect())).collect()
     }
 
+    /// Whether datagrams arrive at any of them.
+    pub(crate) fn receive_datagrams(&self) -> bool {
+        self.groups.iter().any(|group| group.endpoint.transport == net::SocketType::Datagram)
+    }
+
     /// What the kernel gives less of than the configuration asks, each once.
     pub(crate) fn shortages(&self) -> Vec<String> {
         let of_group = |group: &Group| group.sockets.first()?.shortages(group.options.as_ref()?).ok();

@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
 ///
 /// `log` is the one that is written to until the configuration's own are open.
 pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
-    let inherited = match inherited::take() {
+    let mut inherited = match inherited::take() {
         Ok(inherited) => inherited,
         Err(error) => return give_up(&system_message(&error), &log),
     };
@@ -60,6 +60,7 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     }
     drop(log);
     let has_predecessor = inherited.predecessor.is_some();
+    let older = inherited.link.take();
     let (mut service_manager, problem) = ServiceManager::from_environment(has_predecessor);
     if let Some(problem) = problem {
         configuration.site.log(Level::Warn, &problem);
@@ -73,7 +74,7 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     match settle(&configuration, purpose, has_predecessor, service_manager) {
         Ok(Some(settled)) => {
             let generation = Generation { number: 1, configuration, sockets };
-            supervise(Supervisor::new(reader, generation, settled))
+            supervise(Supervisor::new(reader, generation, Settled { older, ..settled }))
         }
         Ok(None) => ExitCode::SUCCESS,
         Err(text) => {
@@ -104,7 +105,7 @@ fn sockets(
         site.log(Level::Notice, &format!("using inherited sockets from \"{value}\""));
     }
     for socket in inherited.sockets.iter().filter(|socket| socket.is_lent()) {
-        site.log(Level::Notice, &format!("using the service manager's socket {}", socket.address()));
+        site.log(Level::Notice, &format!("using the service manager's socket {}", socket.endpoint()));
     }
     for problem in &inherited.problems {
         tell(configuration, Level::Emerg, &problem.to_string());
@@ -167,7 +168,7 @@ fn settle(
     configuration.site.log(Level::Notice, &format!("fulmar/{version}, compatible with nginx/1.31.5"));
     let daemon = daemon || inherited;
     let process = Process { signals, control, pid_file, daemon, service_manager };
-    Ok(Some(Settled { arguments, inherited, process }))
+    Ok(Some(Settled { arguments, inherited, older: None, process }))
 }
 
 /// Lets what a daemon says on its error stream, a crash's message say, end in the error log.

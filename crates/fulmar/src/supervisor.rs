@@ -14,7 +14,7 @@ use net::channel::{Command, Reloads};
 use net::control::{self, Answer, ControlSocket, Request};
 use net::process::Pid;
 use net::signal::{Received, Signal, SignalQueue};
-use net::system_message;
+use net::{DatagramLink, system_message};
 
 use crate::certificates::Watch;
 use crate::configuration::{Configuration, Reader};
@@ -49,6 +49,8 @@ pub(crate) struct Settled {
     pub(crate) arguments: Option<Vec<OsString>>,
     /// Whether the sockets are another supervisor's, which this one is to replace.
     pub(crate) inherited: bool,
+    /// The line to that supervisor's worker.
+    pub(crate) older: Option<DatagramLink>,
     /// Its place in the system.
     pub(crate) process: Process,
 }
@@ -119,7 +121,7 @@ impl Supervisor {
             workers: Vec::new(),
             respawn: Respawn::now(),
             process: settled.process,
-            upgrade: Upgrade::new(settled.arguments, settled.inherited),
+            upgrade: Upgrade::new(settled.arguments, settled.inherited, settled.older),
             resting: false,
             stop: None,
             watch: Watch::new(),
@@ -178,9 +180,11 @@ impl Supervisor {
         if self.stop.is_some() {
             return None;
         }
-        if let Some(reload) = self.reload.as_mut().filter(|reload| reload.way == Way::NewWorker) {
+        if self.reload.as_ref().is_some_and(|reload| reload.way == Way::NewWorker) {
+            let older = self.link_to_older_worker();
+            let reload = self.reload.as_mut()?;
             reload.way = Way::Launched;
-            return match start(&reload.generation, &self.reader) {
+            return match start(&reload.generation, &self.reader, older) {
                 Ok(launched) => self.welcome(launched),
                 Err(error) => {
                     self.refuse_reload(&format!("fork() failed ({})", system_message(&error)));
@@ -191,7 +195,7 @@ impl Supervisor {
         if self.resting || self.has_worker() || !self.respawn.is_due(Instant::now()) {
             return None;
         }
-        match start(&self.current, &self.reader) {
+        match start(&self.current, &self.reader, self.link_to_older_worker()) {
             Ok(launched) => self.welcome(launched),
             Err(error) => {
                 self.log(Level::Alert, &format!("fork() failed ({})", system_message(&error)));
@@ -394,8 +398,8 @@ pub(crate) fn answer(request: Request, verdict: Result<String, String>) {
     drop(request.answer(&answer));
 }
 
-fn start(generation: &Generation, reader: &Arc<Reader>) -> io::Result<Launched> {
-    launch(&generation.configuration, generation.sockets.duplicates()?, generation.number, reader)
+fn start(generation: &Generation, reader: &Arc<Reader>, older: Option<DatagramLink>) -> io::Result<Launched> {
+    launch(&generation.configuration, generation.sockets.duplicates()?, generation.number, reader, older)
 }
 
 /// The process that is this one's parent.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use journal::Level;
 use net::process::Pid;
-use net::{BoundSocket, inherited, system_message};
+use net::{BoundSocket, DatagramLink, inherited, system_message};
 
 use crate::supervisor::{Supervisor, parent};
 use crate::surroundings;
+use crate::worker::Stage;
 
 /// Where this supervisor stands among those that share its sockets.
 #[derive(Debug)]
@@ -19,12 +20,18 @@ pub(crate) struct Upgrade {
     predecessor: Option<Pid>,
     /// The successor that this one started.
     successor: Option<Pid>,
+    /// The line to the predecessor's worker, which has sessions of datagrams.
+    older: Option<DatagramLink>,
 }
 
 impl Upgrade {
     /// No upgrade, or the new side of one, whose old side is the parent of this process.
-    pub(crate) fn new(arguments: Option<Vec<OsString>>, inherited: bool) -> Upgrade {
-        Upgrade { arguments, predecessor: parent().filter(|_| inherited), successor: None }
+    pub(crate) fn new(
+        arguments: Option<Vec<OsString>>,
+        inherited: bool,
+        older: Option<DatagramLink>,
+    ) -> Upgrade {
+        Upgrade { arguments, predecessor: parent().filter(|_| inherited), successor: None, older }
     }
 
     /// Whether the server is a part of something else (`serve`), which no new binary replaces.
@@ -57,6 +64,11 @@ impl Upgrade {
         self.successor
     }
 
+    /// The line to the predecessor's worker, as long as the predecessor lives. A worker that replaces a dead one gets it, too.
+    fn older_worker(&self) -> Option<DatagramLink> {
+        self.older.as_ref().filter(|_| self.has_predecessor())?.try_clone().ok()
+    }
+
     /// Whether this is the successor's process.
     pub(crate) fn is(&self, pid: Pid) -> bool {
         self.successor == Some(pid)
@@ -64,6 +76,16 @@ impl Upgrade {
 }
 
 impl Supervisor {
+    /// The line from a worker that starts now to the one before it, which has the same sockets and may have sessions of
+    /// datagrams. Without a line both serve, and sessions may begin anew.
+    pub(crate) fn link_to_older_worker(&self) -> Option<DatagramLink> {
+        let before = self.workers.iter().rev().find(|worker| worker.stage != Stage::Leaving);
+        match before.filter(|_| self.current.sockets.receive_datagrams()) {
+            Some(worker) => worker.introduce_newer().ok(),
+            None => self.upgrade.older_worker(),
+        }
+    }
+
     /// Starts the program anew, from the path that this one was started from.
     pub(crate) fn begin_upgrade(&mut self) {
         self.log(Level::Notice, "changing binary");
@@ -76,7 +98,8 @@ impl Supervisor {
         let environment = surroundings::of_successor(&self.current.configuration.process);
         let started = self.current.sockets.duplicates().and_then(|sockets| {
             let sockets: Vec<BoundSocket> = sockets.into_iter().flatten().collect();
-            inherited::execute(Path::new(&program), &arguments, &environment, &sockets)
+            let link = self.link_to_older_worker();
+            inherited::execute(Path::new(&program), &arguments, &environment, &sockets, link.as_ref())
         });
         match started {
             Ok(pid) => {
@@ -112,12 +135,12 @@ mod tests {
     #[test]
     fn one_upgrade_at_a_time() {
         let arguments = || Some(vec![OsString::from("fulmar")]);
-        let mut first = Upgrade::new(arguments(), false);
+        let mut first = Upgrade::new(arguments(), false, None);
         assert!(first.is_possible() && !first.shares_sockets());
         first.successor = Some(Pid::this());
         assert!(!first.is_possible() && first.is_under_way() && first.is(Pid::this()));
-        let second = Upgrade::new(arguments(), true);
+        let second = Upgrade::new(arguments(), true, None);
         assert!(!second.is_possible() && second.has_predecessor(), "its predecessor still runs");
-        assert!(!Upgrade::new(None, false).is_possible());
+        assert!(!Upgrade::new(None, false, None).is_possible());
     }
 }

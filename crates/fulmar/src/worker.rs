@@ -13,7 +13,7 @@ use net::channel::{Command, Incoming, Parcel, Report, SupervisorEnd, channel};
 use net::identity::Identity;
 use net::process::{self, Fork, Pid};
 use net::signal::{self, Signal};
-use net::{BoundSocket, system_message};
+use net::{BoundSocket, DatagramLink, system_message};
 use site::Site;
 
 use crate::configuration::{Configuration, Reader, settings};
@@ -82,6 +82,7 @@ pub(crate) fn launch(
     sockets: Vec<Vec<BoundSocket>>,
     generation: u32,
     reader: &Arc<Reader>,
+    older: Option<DatagramLink>,
 ) -> io::Result<Launched> {
     let (supervisor_end, worker_end) = channel()?;
     let process = &configuration.process;
@@ -96,6 +97,7 @@ pub(crate) fn launch(
             Arc::new(move |record: &[u8], before| reader.replay(record, before))
         },
         channel: worker_end,
+        older,
     };
     let running = if process.master_process {
         // What reading the configuration left behind is in pieces between all that stays.
@@ -199,6 +201,18 @@ impl Worker {
             Some(channel) => channel.send_parcel(parcel),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         }
+    }
+
+    /// Tells the worker of a newer one, which reads its sockets of datagrams and passes on those of its sessions. Returns the
+    /// newer one's end of their line.
+    ///
+    /// # Errors
+    /// It is gone, does not listen, or no descriptors are left.
+    pub(crate) fn introduce_newer(&self) -> io::Result<DatagramLink> {
+        let Some(channel) = &self.channel else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let (older, newer) = DatagramLink::pair()?;
+        channel.send_link(&newer)?;
+        Ok(older)
     }
 
     /// Ends a worker process that does not end by itself.

@@ -195,13 +195,16 @@ impl AsFd for BoundSocket {
 /// Hands the sockets of one address to threads: a list for each of `threads`.
 ///
 /// Each thread gets a socket and each socket a thread. Where threads are fewer, some adopt a second socket,
-/// so that no queue is left without a reader; where sockets are fewer (Unix domain), threads share one.
+/// so that no queue is left without a reader; where sockets are fewer (Unix domain), threads share one. A socket of datagrams
+/// has one thread, because two that read it would both begin a session for a client.
 pub fn share_out(sockets: &[BoundSocket], threads: usize) -> Vec<Vec<BoundSocket>> {
     let mut shares: Vec<Vec<BoundSocket>> = (0..threads).map(|_| Vec::new()).collect();
     if sockets.is_empty() || threads == 0 {
         return shares;
     }
-    for turn in 0..threads.max(sockets.len()) {
+    let is_shared = sockets.iter().all(|socket| socket.endpoint.transport == SocketType::Stream);
+    let turns = if is_shared { threads.max(sockets.len()) } else { sockets.len() };
+    for turn in 0..turns {
         shares[turn % threads].push(sockets[turn % sockets.len()].share());
     }
     shares
@@ -294,7 +297,11 @@ mod tests {
     use crate::bind::bind;
 
     fn sockets(count: usize) -> Vec<BoundSocket> {
-        let any = Endpoint::stream(SocketAddress::Inet("127.0.0.1:0".parse().unwrap()));
+        of(Endpoint::stream, count)
+    }
+
+    fn of(endpoint: fn(SocketAddress) -> Endpoint, count: usize) -> Vec<BoundSocket> {
+        let any = endpoint(SocketAddress::Inet("127.0.0.1:0".parse().unwrap()));
         bind(&any, &ListenOptions::default(), count).unwrap()
     }
 
@@ -307,6 +314,8 @@ mod tests {
         assert_eq!(lengths(&sockets(3), 2), [2, 1]);
         assert_eq!(lengths(&sockets(1), 3), [1, 1, 1]);
         assert_eq!(lengths(&[], 2), [0, 0]);
+        assert_eq!(lengths(&of(Endpoint::datagram, 1), 3), [1, 0, 0]);
+        assert_eq!(lengths(&of(Endpoint::datagram, 3), 2), [2, 1]);
     }
 
     #[test]

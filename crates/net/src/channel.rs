@@ -25,6 +25,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::bound::BoundSocket;
+use crate::datagram_link::DatagramLink;
 
 /// The longest message in bytes; longer texts are cut.
 const MESSAGE_LIMIT: usize = 16 * 1024;
@@ -81,6 +82,8 @@ pub enum Told {
     Command(Command),
     /// To serve another configuration, unless something of it did not arrive.
     Parcel(io::Result<Parcel>),
+    /// To pass datagrams on to a newer worker, which reads the sockets of datagrams from then on.
+    Newer(DatagramLink),
 }
 
 /// What a worker tells the supervisor.
@@ -149,6 +152,14 @@ impl SupervisorEnd {
             send_descriptors(self.0.as_fd(), b"d", part)?;
         }
         send_descriptors(self.0.as_fd(), b"p", &[])
+    }
+
+    /// Sends the line to a newer worker; never waits long.
+    ///
+    /// # Errors
+    /// The worker is gone or does not read.
+    pub fn send_link(&self, link: &DatagramLink) -> io::Result<()> {
+        send_descriptors(self.0.as_fd(), b"l", &[link.as_fd()])
     }
 
     /// Takes the next report; never waits.
@@ -224,6 +235,10 @@ impl AsyncWorkerEnd {
             match &message[..length] {
                 [] => return Ok(None),
                 b"d" => {}
+                b"l" => {
+                    let link = self.arrived.pop().ok_or_else(malformed)?;
+                    return Ok(Some(Told::Newer(DatagramLink::from_descriptor(link)?)));
+                }
                 b"p" => {
                     let parcel = Parcel::unpack(std::mem::take(&mut self.arrived));
                     return Ok(Some(Told::Parcel(parcel)));
@@ -485,6 +500,21 @@ mod tests {
                 told.sockets.iter().map(|(place, socket)| (*place, socket.address())).collect();
             assert_eq!(places, [(3, &address), (5, &address)]);
             assert!(matches!(worker.receive().await.unwrap(), Some(Told::Command(Command::Quit))));
+        });
+    }
+
+    #[test]
+    fn a_line_to_a_newer_worker_arrives() {
+        run(async {
+            let (supervisor, worker) = channel().unwrap();
+            let mut worker = worker.into_tokio().unwrap();
+            let (own, other) = DatagramLink::pair().unwrap();
+            supervisor.send_link(&other).unwrap();
+            drop(other);
+            let Some(Told::Newer(link)) = worker.receive().await.unwrap() else { panic!("no line") };
+            let (own, link) = (own.into_tokio().unwrap(), link.into_tokio().unwrap());
+            link.send(&crate::LinkMessage::Stopped).unwrap();
+            assert_eq!(own.receive(&mut Vec::new()).await.unwrap(), Some(crate::LinkMessage::Stopped));
         });
     }
 

@@ -21,6 +21,7 @@ use nix::libc;
 use socket2::{Domain, Socket, Type};
 
 use crate::bound::BoundSocket;
+use crate::datagram_link::DatagramLink;
 use crate::errno::system_message;
 use crate::process::{Pid, is_single_threaded};
 use crate::signal::restore_for_exec;
@@ -36,7 +37,10 @@ const COUNT: &str = "LISTEN_FDS";
 const FOR_PROCESS: &str = "LISTEN_PID";
 const NAMES: &str = "LISTEN_FDNAMES";
 /// Variables that mean nothing to children.
-const VARIABLES: [&str; 5] = [VARIABLE, COUNT, FOR_PROCESS, NAMES, "LISTEN_PIDFDID"];
+const VARIABLES: [&str; 6] = [VARIABLE, COUNT, FOR_PROCESS, NAMES, "LISTEN_PIDFDID", LINK];
+
+/// The environment variable that names the line to the workers of the program before this one.
+const LINK: &str = "FULMAR_LINK";
 
 /// The largest number of sockets that a service manager is believed to pass.
 const SOCKETS_MAX: RawFd = 65_536;
@@ -58,6 +62,8 @@ pub struct Inherited {
     pub predecessor: Option<String>,
     /// The sockets, first those of the list.
     pub sockets: Vec<BoundSocket>,
+    /// The line to the workers of the program before this one, which may have sessions of datagrams.
+    pub link: Option<DatagramLink>,
     /// What had to be ignored.
     pub problems: Vec<Problem>,
 }
@@ -114,7 +120,7 @@ pub fn take() -> io::Result<Inherited> {
     if !is_single_threaded()? {
         return Err(io::Error::other("sockets can only be inherited before threads start"));
     }
-    let [predecessor, count, process, names, _] =
+    let [predecessor, count, process, names, _, link] =
         VARIABLES.map(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()));
     // SAFETY: no other thread exists that could read the environment meanwhile.
     VARIABLES.iter().for_each(|name| unsafe { env::remove_var(name) });
@@ -135,6 +141,12 @@ pub fn take() -> io::Result<Inherited> {
             Err(error) => inherited.problems.push(Problem::Socket(fd, error)),
         }
     }
+    if let Some(Ok(fd)) = link.map(|text| text.parse::<RawFd>()) {
+        match adopt_link(fd) {
+            Ok(link) => inherited.link = Some(link),
+            Err(error) => inherited.problems.push(Problem::Socket(fd, error)),
+        }
+    }
     inherited.predecessor = predecessor;
     let more = inherited.problems.len().saturating_sub(PROBLEMS_MAX);
     inherited.problems.truncate(PROBLEMS_MAX);
@@ -144,7 +156,7 @@ pub fn take() -> io::Result<Inherited> {
 
 /// Starts a program that inherits the sockets, in this environment, and returns its identifier.
 ///
-/// `arguments` begins with the program's own name. The program starts with no signal blocked. The child is to
+/// `arguments` begins with the program's own name. `link` is for datagrams of sessions that stay here. The program starts with no signal blocked. The child is to
 /// be [reaped](crate::process::reap) like any other.
 #[allow(unsafe_code)]
 pub fn execute(
@@ -152,17 +164,23 @@ pub fn execute(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
     sockets: &[BoundSocket],
+    link: Option<&DatagramLink>,
 ) -> io::Result<Pid> {
     let mut command = Command::new(program);
     if let Some((name, rest)) = arguments.split_first() {
         command.arg0(name).args(rest);
     }
     command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-    let descriptors: Vec<RawFd> = sockets.iter().map(|socket| socket.as_fd().as_raw_fd()).collect();
+    let mut descriptors: Vec<RawFd> = sockets.iter().map(|socket| socket.as_fd().as_raw_fd()).collect();
     let mark = |socket: &BoundSocket| if socket.is_lent() { LENT.to_string() } else { String::new() };
     let listed = descriptors.iter().zip(sockets).map(|(fd, socket)| format!("{fd}{};", mark(socket)));
     let list: String = listed.collect();
     command.env(VARIABLE, list);
+    if let Some(link) = link {
+        let fd = link.as_fd().as_raw_fd();
+        command.env(LINK, fd.to_string());
+        descriptors.push(fd);
+    }
     // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
     unsafe { command.pre_exec(move || keep_over_exec(&descriptors).and_then(|()| restore_for_exec())) };
     let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
@@ -210,16 +228,8 @@ fn announced(count: &str, names: &str) -> Result<Vec<Passed>, Problem> {
     Ok((first..first + number).map(&mut passed).collect())
 }
 
-#[allow(unsafe_code)]
 fn adopt(fd: RawFd) -> io::Result<BoundSocket> {
-    // SAFETY: F_GETFD has no effect and fails on a number that is no open descriptor.
-    if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
-        return Err(Errno::last().into());
-    }
-    // SAFETY: the descriptor is open; the program before this one left it to us, and `take` runs once, before
-    // this process opened anything, so nothing else here owns it.
-    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
-    let socket = Socket::from(owned);
+    let socket = Socket::from(owned(fd)?);
     match check(&socket) {
         Ok(()) => BoundSocket::new(socket),
         Err(error) => {
@@ -230,12 +240,37 @@ fn adopt(fd: RawFd) -> io::Result<BoundSocket> {
     }
 }
 
+fn adopt_link(fd: RawFd) -> io::Result<DatagramLink> {
+    if fd <= libc::STDERR_FILENO {
+        return Err(io::Error::other("a standard stream"));
+    }
+    DatagramLink::from_descriptor(owned(fd)?)
+}
+
+#[allow(unsafe_code)]
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD has no effect and fails on a number that is no open descriptor.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+        return Err(Errno::last().into());
+    }
+    // SAFETY: the descriptor is open; the program before this one left it to us, and `take` runs once, before
+    // this process opened anything, so nothing else here owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 fn check(socket: &Socket) -> io::Result<()> {
-    let family = socket.domain()?;
-    if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
+    let (family, kind) = (socket.domain()?, socket.r#type()?);
+    let is_inet = [Domain::IPV4, Domain::IPV6].contains(&family);
+    // A socket that is connected to one sender is no server's. Port 0 is that of a socket that was not bound.
+    let receives_from_all = || {
+        let port = socket.local_addr().ok().and_then(|address| address.as_socket()).map(|it| it.port());
+        is_inet && kind == Type::DGRAM && port.is_some_and(|port| port > 0) && socket.peer_addr().is_err()
+    };
+    let accepts = kind == Type::STREAM && socket.is_listener()?;
+    if !accepts && !receives_from_all() {
         return Err(io::Error::other("not a listening socket"));
     }
-    if ![Domain::IPV4, Domain::IPV6, Domain::UNIX].contains(&family) {
+    if !is_inet && family != Domain::UNIX {
         return Err(io::Error::other("unsupported protocol family"));
     }
     socket.set_cloexec(true)?;
@@ -247,6 +282,7 @@ mod tests {
     use std::fs;
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::os::fd::IntoRawFd;
 
     use rustix::io::{FdFlags, fcntl_getfd};
 
@@ -294,9 +330,15 @@ mod tests {
         alone(|| {
             let file = fs::File::open("/dev/null").unwrap();
             let connected = std::os::unix::net::UnixStream::pair().unwrap();
-            for fd in [file.as_raw_fd(), connected.0.as_raw_fd(), 999] {
+            let mut udp = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+            udp[1].connect(udp[0].local_addr().unwrap()).unwrap();
+            for fd in [file.as_raw_fd(), connected.0.as_raw_fd(), udp[1].as_raw_fd(), 999] {
                 assert!(adopt(fd).is_err(), "{fd}");
             }
+            udp.swap(0, 1);
+            let [_, bound] = udp;
+            let bound = adopt(bound.into_raw_fd()).unwrap();
+            assert_eq!(bound.endpoint().transport, crate::SocketType::Datagram);
             assert!(fs::metadata(format!("/proc/self/fd/{}", file.as_raw_fd())).is_ok());
         });
     }
@@ -322,7 +364,9 @@ mod tests {
             let arguments = arguments.map(OsString::from);
             let queue = crate::signal::SignalQueue::new().unwrap();
             let environment: Vec<_> = env::vars_os().collect();
-            execute(&env::current_exe().unwrap(), &arguments, &environment, &sockets).unwrap();
+            let (link, newer) = DatagramLink::pair().unwrap();
+            execute(&env::current_exe().unwrap(), &arguments, &environment, &sockets, Some(&link)).unwrap();
+            drop((link, newer));
             for socket in &sockets {
                 assert!(fcntl_getfd(socket).unwrap().contains(FdFlags::CLOEXEC));
             }
@@ -346,7 +390,7 @@ mod tests {
     fn greet() {
         let inherited = take().unwrap();
         assert!(inherited.problems.is_empty() && env::var_os(VARIABLE).is_none());
-        assert!(inherited.predecessor.is_some());
+        assert!(inherited.predecessor.is_some() && inherited.link.is_some());
         assert!(inherited.sockets.iter().all(|socket| socket.is_lent() == socket.address().is_unix()));
         let again = take().unwrap();
         assert!(again.predecessor.is_none() && again.sockets.is_empty());

@@ -6,7 +6,8 @@
 //! clients and connects to servers ([`Stream`], [`Events`]), receives datagrams ([`DatagramPort`]) on the processors that it is given
 //! ([`processors`]); its threads watch each other ([`threads`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
 //! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]); name servers
-//! are asked in datagrams, too ([`Questions`]).
+//! are asked in datagrams, too ([`Questions`]). Two workers with the same UDP sockets pass datagrams to each other
+//! ([`DatagramLink`]).
 //!
 //! This is the only crate with `unsafe` code; each block says why it is sound.
 
@@ -18,6 +19,7 @@ mod cgroup;
 pub mod channel;
 pub mod control;
 pub mod datagram;
+pub mod datagram_link;
 pub mod datagram_port;
 mod endpoint;
 pub mod environment;
@@ -45,6 +47,7 @@ pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
 pub use datagram::{Datagrams, Questions};
+pub use datagram_link::{AsyncDatagramLink, DatagramLink, LinkMessage, StrayDatagram};
 pub use datagram_port::{Arrival, DatagramPort, Ecn, ReceiveRoom};
 pub use endpoint::{Endpoint, SocketType};
 pub use errno::system_message;

@@ -1,16 +1,18 @@
 //! A worker that serves takes another configuration over: it is compiled next to the serving threads, which then go
 //! over to it, each at once.
 
+use crate::neighbours::Neighbours;
 use crate::successor::{Replay, Settings, Successor};
 use crate::tasks::{Change, Member, Succession, ThreadSockets, listeners};
 use journal::Level;
 use net::bound::{has_connections, share_out};
 use net::channel::{Parcel, Report};
-use net::{BoundSocket, system_message};
+use net::{BoundSocket, SocketType, system_message};
 use site::Site;
 use site::ThreadGuard;
 use std::fs::File;
 use std::io;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc as events, oneshot, watch};
 
@@ -26,6 +28,8 @@ pub(crate) struct Crew<'a> {
     /// For each thread that stands still and has help: what ends when its helper should stop.
     help: Vec<Option<watch::Sender<()>>>,
     replay: Arc<Replay>,
+    /// The lines to workers with the same sockets of datagrams.
+    pub(crate) neighbours: Rc<Neighbours>,
     /// The sites before, as long as anything is served by them.
     pub(crate) past: Vec<Weak<Site>>,
 }
@@ -65,17 +69,21 @@ impl Crew<'_> {
         site: &'a mut Arc<Site>,
         threads: Vec<Member>,
         sockets: Vec<ThreadSockets>,
-        replay: Arc<Replay>,
+        (replay, neighbours): (Arc<Replay>, Rc<Neighbours>),
     ) -> Crew<'a> {
         let help = threads.iter().map(|_| None).collect();
         tls::set_served(Arc::clone(&site.certificates));
-        Crew { site, threads, sockets, help, replay, past: Vec::new() }
+        Crew { site, threads, sockets, help, replay, neighbours, past: Vec::new() }
     }
 
-    /// Whether connections wait to be accepted by a thread. Of many sockets only the first ones are looked at.
+    /// Whether connections wait to be accepted by a thread, or datagrams to be read if this process reads them. Of many
+    /// sockets only the first ones are looked at.
     pub(crate) fn has_connections(&self, thread: usize) -> bool {
-        let sockets = self.sockets[thread].iter().take(SOCKETS_LOOKED_AT).map(|(_, socket)| socket);
-        has_connections(sockets).unwrap_or(false)
+        let sockets = self.sockets[thread].iter().map(|(_, socket)| socket);
+        let is_ours = |socket: &&BoundSocket| {
+            self.neighbours.reads() || socket.endpoint().transport == SocketType::Stream
+        };
+        has_connections(sockets.filter(is_ours).take(SOCKETS_LOOKED_AT)).unwrap_or(false)
     }
 
     /// Drops the listening sockets. As long as another process has them open, connections wait in them.
@@ -227,6 +235,7 @@ pub(crate) fn share_again(share: &ThreadSockets) -> ThreadSockets {
 mod tests {
     use super::{Change, Crew, Member, Ready, events};
     use crate::event_loop::runtime;
+    use crate::neighbours::Neighbours;
     use crate::successor::Settings;
     use net::bind::bind;
     use net::{Endpoint, ListenOptions, SocketAddress};
@@ -257,7 +266,8 @@ mod tests {
             let before = Arc::clone(&current);
             let sockets = members.iter().map(|_| Vec::new()).collect();
             let replay = Arc::new(|_: &[u8], _| Err("nothing is replayed".to_owned()));
-            let mut crew = Crew::new(&mut current, members, sockets, replay);
+            let neighbours = Neighbours::new(Arc::default(), Vec::new());
+            let mut crew = Crew::new(&mut current, members, sockets, (replay, neighbours));
             let ready =
                 Ready { site: testing::served("location / { }"), settings, sockets: vec![(0, socket())] };
             let told = Cell::new(0);
@@ -265,7 +275,7 @@ mod tests {
                 let answer = async {
                     for received in &mut successions {
                         match received.recv().await {
-                            Some(Change::Help { .. }) => unreachable!(),
+                            Some(Change::Help { .. } | Change::Reading { .. }) => unreachable!(),
                             Some(Change::Site(succession)) => {
                                 told.set(told.get() + 1);
                                 succession.done.send(()).unwrap();

@@ -48,7 +48,7 @@ impl Commands {
             let told = tokio::select! {
                 told = self.channel.receive(), if has_supervisor => match told {
                     Ok(Some(Told::Command(command))) => command,
-                    Ok(Some(Told::Parcel(_))) => continue,
+                    Ok(Some(Told::Parcel(_) | Told::Newer(_))) => continue,
                     Ok(None) | Err(_) => {
                         has_supervisor = false;
                         continue;

@@ -5,12 +5,15 @@
 //! leaves sessions that are never answered: the oldest one of these ends first. When the clients of one network have half of
 //! the places of a thread, a further session takes the place of an unanswered one of the same network.
 
+use crate::datagram_routes::{Ends, Routes};
 use contract::hash::KeyedMap;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
 
 /// The bytes that may wait in one session. Further datagrams are dropped, as by a full socket.
 const SESSION_BYTES: usize = 256 * 1024;
@@ -21,14 +24,6 @@ const THREAD_BYTES: usize = 16 * 1024 * 1024;
 /// The bits of an address that say its network.
 const IPV4_NETWORK_BITS: u32 = 24;
 const IPV6_NETWORK_BITS: u32 = 56;
-
-/// Both ends of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ends {
-    pub(crate) client: SocketAddr,
-    /// The address and port that the client asked.
-    pub(crate) server: SocketAddr,
-}
 
 impl Ends {
     /// The network of the client.
@@ -52,6 +47,14 @@ pub(crate) struct Sessions {
     unanswered: RefCell<VecDeque<Weak<Inbox>>>,
     /// The bytes that wait in all sessions.
     bytes: Cell<usize>,
+    /// How datagrams get here that other threads or processes read.
+    pub(crate) routes: Arc<Routes>,
+    /// The number of the thread.
+    pub(crate) thread: usize,
+    /// Whether the thread reads its sockets of datagrams.
+    reads: Cell<bool>,
+    /// Wakes the tasks that would read.
+    resumed: Notify,
 }
 
 /// What a client sent in one session and the session did not take yet.
@@ -77,6 +80,31 @@ pub(crate) enum Delivered {
 }
 
 impl Sessions {
+    /// The sessions of the thread with this number.
+    pub(crate) fn new(routes: &Arc<Routes>, thread: usize) -> Rc<Sessions> {
+        let reads = Cell::new(routes.reads());
+        Rc::new(Sessions { routes: Arc::clone(routes), thread, reads, ..Sessions::default() })
+    }
+
+    /// Whether the thread reads its sockets of datagrams.
+    pub(crate) fn reads(&self) -> bool {
+        self.reads.get()
+    }
+
+    pub(crate) fn set_reads(&self, reads: bool) {
+        self.reads.set(reads);
+        if reads {
+            self.resumed.notify_waiters();
+        }
+    }
+
+    /// Waits until the thread reads its sockets of datagrams again.
+    pub(crate) async fn until_reading(&self) {
+        while !self.reads.get() {
+            self.resumed.notified().await;
+        }
+    }
+
     /// Gives a datagram to its session, if it has one.
     pub(crate) fn deliver(&self, ends: &Ends, payload: &[u8]) -> Delivered {
         let Some(inbox) = self.open.borrow().get(ends).cloned() else { return Delivered::First };
@@ -97,6 +125,7 @@ impl Sessions {
             is_evicted: Cell::new(false),
         });
         self.open.borrow_mut().insert(ends, Rc::clone(&inbox));
+        self.routes.opened(ends, self.thread);
         *self.networks.borrow_mut().entry(ends.network()).or_default() += 1;
         let mut unanswered = self.unanswered.borrow_mut();
         // The list has each session that is there, so that it is never much longer than there are sessions.
@@ -195,6 +224,7 @@ impl Inbox {
         let mut open = self.sessions.open.borrow_mut();
         if open.get(&self.ends).is_some_and(|inbox| std::ptr::eq(&raw const **inbox, self)) {
             let closed = open.remove(&self.ends);
+            self.sessions.routes.closed(&self.ends, self.sessions.thread);
             // Dropping it may borrow the sessions.
             drop(open);
             drop(closed);

@@ -6,6 +6,8 @@
 mod adoption;
 mod commands;
 mod conn;
+// How a datagram gets to a session of another thread or process.
+mod datagram_routes;
 // Which session a datagram belongs to.
 mod datagram_sessions;
 // Requests that no client waits for.
@@ -13,10 +15,12 @@ mod detached;
 mod event_loop;
 mod explain;
 mod logs;
+mod neighbours;
 // How many connections a thread may hold.
 mod places;
 // What a thread tells the watchdog while it serves.
 mod pulse;
+mod receiving;
 #[cfg(test)]
 mod second_reader;
 mod services;
@@ -25,6 +29,7 @@ mod serving;
 mod spare_memory;
 // What a worker needs to serve another configuration.
 mod successor;
+mod task;
 mod task_table;
 mod tasks;
 mod thread;

@@ -114,7 +114,7 @@ impl Serving {
         let replay = Arc::new(|_: &[u8], _| Err(String::new()));
         let sockets = vec![sockets];
         let processors = Vec::new();
-        let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel };
+        let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel, older: None };
         Serving { address, supervisor, worker: std::thread::spawn(move || run(worker)) }
     }
 

@@ -1,33 +1,30 @@
 //! What runs on a thread of the worker: it accepts connections, serves them, and goes over from site to site.
 
 use crate::conn::ConnectionTask;
-use crate::datagram_sessions::{Delivered, Ends};
+use crate::datagram_routes::{Ends, Letter, Routes};
+use crate::datagram_sessions::{Delivered, Sessions};
 use crate::detached::Detached;
 use crate::event_loop::{Order, runtime};
 use crate::pulse::Pulse;
+use crate::receiving::Receiving;
 use crate::services::Services;
 use crate::successor::Settings;
-use crate::task_table::{self, TaskTable};
+use crate::task::{ACCEPT_PAUSE, Task, make_room};
+use crate::task_table::TaskTable;
 use crate::thread::{Counted, Serving, Thread};
 use journal::Level;
 use journal::counters::{self, Count};
 use net::{BoundSocket, DatagramPort, Events, Listener, SocketType};
 use site::Site;
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet, spawn_local};
 use wire::Timer;
-
-/// How long accepting pauses when the process has no descriptor left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long requests may take to end that were told to.
 const ENDING: Duration = Duration::from_secs(1);
@@ -59,6 +56,8 @@ pub(crate) enum Change {
     Site(Succession),
     /// Accept connections from the sockets of another thread, until the sender of `until` is gone.
     Help { listeners: Vec<(usize, Listening)>, until: watch::Receiver<()> },
+    /// Read the sockets of datagrams, or leave them to another process.
+    Reading { reads: bool, done: events::UnboundedSender<()> },
 }
 
 /// The channel of a thread, in both directions.
@@ -68,6 +67,8 @@ pub(crate) struct ThreadChannel {
     pub(crate) ready: mpsc::Sender<io::Result<Member>>,
     /// Its signs of life.
     pub(crate) pulse: Arc<Pulse>,
+    /// The ways of datagrams to other threads and processes.
+    pub(crate) routes: Arc<Routes>,
 }
 
 /// A thread that accepts.
@@ -85,7 +86,7 @@ pub(crate) fn serve(
     channel: ThreadChannel,
 ) -> io::Result<()> {
     journal::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let ThreadChannel { orders, ready, pulse } = channel;
+    let ThreadChannel { orders, ready, pulse, routes } = channel;
     pulse.begin();
     let runtime = match runtime(Some(&pulse)) {
         Ok(runtime) => runtime,
@@ -94,7 +95,7 @@ pub(crate) fn serve(
             return Ok(());
         }
     };
-    let thread = Thread::new(site, settings, pulse);
+    let thread = Thread::new(site, settings, pulse, Sessions::new(&routes, index));
     let result = runtime.block_on(async {
         let mut tasks = match Tasks::start(&thread, index, sockets) {
             Ok(tasks) => tasks,
@@ -117,49 +118,6 @@ pub(crate) fn serve(
     result
 }
 
-/// What a thread has in progress.
-enum Task {
-    Connection(ConnectionTask),
-    Detached(Box<Detached>),
-}
-
-impl Task {
-    /// See [`ConnectionTask::idle_since_ms`].
-    fn idle_since_ms(&self) -> Option<u64> {
-        match self {
-            Task::Connection(connection) => connection.idle_since_ms(),
-            Task::Detached(_) => None,
-        }
-    }
-
-    /// See [`ConnectionTask::close_if_idle`].
-    fn close_if_idle(&mut self) {
-        if let Task::Connection(connection) = self {
-            connection.close_if_idle();
-        }
-    }
-}
-
-impl Future for Task {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut *self {
-            Task::Connection(connection) => Pin::new(connection).poll(cx),
-            Task::Detached(detached) => Pin::new(detached).poll(cx),
-        }
-    }
-}
-
-impl task_table::Member for Task {
-    fn number(&self) -> u64 {
-        match self {
-            Task::Connection(connection) => connection.number(),
-            Task::Detached(detached) => detached.number(),
-        }
-    }
-}
-
 /// What a thread cannot serve without.
 struct Tasks {
     timers: JoinHandle<()>,
@@ -175,6 +133,8 @@ struct Door {
     /// The place of its address among [`Site::listens`] of the site that serves.
     place: Rc<Cell<usize>>,
     task: AbortHandle,
+    /// What receives, if datagrams arrive.
+    receiving: Option<Rc<Receiving>>,
 }
 
 impl Tasks {
@@ -227,16 +187,30 @@ impl Tasks {
     fn open(&mut self, thread: &Rc<Thread>, place: usize, listening: Listening) {
         let place = Rc::new(Cell::new(place));
         let (thread, table, its_place) = (Rc::clone(thread), Rc::clone(&self.table), Rc::clone(&place));
-        let task = match listening {
+        let (task, receiving) = match listening {
             Listening::Connections(listener) => {
-                self.accepting.spawn_local(accept(thread, table, its_place, listener))
+                (self.accepting.spawn_local(accept(thread, table, its_place, listener)), None)
             }
             Listening::Datagrams(port) => {
-                let receiving = Receiving { thread, table, place: its_place, port: Rc::new(port) };
-                self.accepting.spawn_local(receiving.run())
+                let receiving = Rc::new(Receiving { thread, table, place: its_place, port: Rc::new(port) });
+                (self.accepting.spawn_local(Rc::clone(&receiving).run()), Some(receiving))
             }
         };
-        self.doors.push(Door { place, task });
+        self.doors.push(Door { place, task, receiving });
+    }
+
+    /// Gives the datagrams that other threads or processes read to their sessions, or begins those.
+    async fn open_mail(&mut self, thread: &Thread) {
+        while let Some(Letter { datagram, begins }) = next_letter(thread) {
+            let receives = |receiving: &&Rc<Receiving>| receiving.port.address() == datagram.bound;
+            let mut receiving = self.doors.iter().filter_map(|door| door.receiving.as_ref());
+            match receiving.find(receives).filter(|_| begins) {
+                Some(receiving) => receiving.begin(Ends::of(&datagram), &datagram.payload).await,
+                // Its address is gone if it was to begin a session.
+                None if begins => {}
+                None => thread.sessions.routes.search_on(datagram),
+            }
+        }
     }
 
     /// Goes over to another site. Nothing can fail here: no thread may stay behind when others went over.
@@ -314,85 +288,6 @@ async fn accept(thread: Rc<Thread>, table: Rc<TaskTable<Task>>, place: Rc<Cell<u
     }
 }
 
-/// A socket that datagrams are received from.
-struct Receiving {
-    thread: Rc<Thread>,
-    table: Rc<TaskTable<Task>>,
-    place: Rc<Cell<usize>>,
-    port: Rc<DatagramPort>,
-}
-
-impl Receiving {
-    /// Gives each datagram to its session, or begins one.
-    async fn run(self) {
-        let Receiving { thread, port, .. } = &self;
-        let mut firsts: Vec<(Ends, Box<[u8]>)> = Vec::new();
-        loop {
-            let received = poll_fn(|cx| {
-                port.poll_receive(cx, &mut thread.receive_room.borrow_mut(), |arrival| {
-                    let ends = Ends { client: arrival.from, server: arrival.to };
-                    if thread.sessions.deliver(&ends, arrival.payload) == Delivered::First {
-                        firsts.push((ends, arrival.payload.into()));
-                    }
-                })
-            });
-            if let Err(error) = received.await {
-                let reason = net::system_message(&error);
-                thread.log(Level::Crit, &format!("recvmmsg() failed ({reason})"));
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-            for (ends, payload) in firsts.drain(..) {
-                self.begin(ends, &payload).await;
-            }
-            // A flood of datagrams leaves the sessions their turns.
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// Begins a session, unless a datagram before this one did. Where there is no place for it, the datagram is dropped.
-    async fn begin(&self, ends: Ends, payload: &[u8]) {
-        let Receiving { thread, table, place, port } = self;
-        let sessions = &thread.sessions;
-        if sessions.deliver(&ends, payload) == Delivered::Taken {
-            return;
-        }
-        counters::add(Count::Accepted);
-        let is_crowded = sessions.is_crowded(&ends, thread.places.limit());
-        let has_evicted = is_crowded && sessions.evict(Some(&ends));
-        let mut counted = Counted::new(thread);
-        let has_asked = make_room(thread, table);
-        if counted.is_none() && (has_evicted || sessions.evict(None) || has_asked) {
-            tokio::task::yield_now().await;
-            counted = Counted::new(thread);
-        }
-        if let Some(counted) = counted {
-            let task = ConnectionTask::of_datagrams(counted, place.get(), port, (ends, payload));
-            table.add(Task::Connection(task));
-        } else if thread.places.complains(Instant::now()) {
-            let text = format!("{} worker_connections are not enough", thread.places.limit());
-            thread.log(Level::Error, &text);
-        }
-    }
-}
-
-/// Closes idle connections where places run out, the ones that have been idle for longest first. Returns whether it did.
-fn make_room(thread: &Thread, table: &TaskTable<Task>) -> bool {
-    let now = Instant::now();
-    let Some(wanted) = thread.places.asks(now) else { return false };
-    if thread.places.complains(now) {
-        let limit = thread.places.limit();
-        let text = format!("{limit} worker_connections are not enough, reusing connections");
-        thread.log(Level::Warn, &text);
-    }
-    let idle = table.lowest(wanted, Task::idle_since_ms);
-    if idle.len() < wanted {
-        // Connections that only wait for their client to close look at the places by themselves.
-        thread.timers.wake_all();
-    }
-    idle.into_iter().for_each(|slot| table.change(slot, Task::close_if_idle));
-    true
-}
-
 async fn until_told(
     thread: &Rc<Thread>,
     mut orders: watch::Receiver<Order>,
@@ -407,7 +302,13 @@ async fn until_told(
             Some(change) = changes.recv() => match change {
                 Change::Site(succession) => tasks.succeed(thread, succession).await,
                 Change::Help { listeners, until } => tasks.help(thread, listeners, until),
+                Change::Reading { reads, done } => {
+                    thread.sessions.set_reads(reads);
+                    // The worker may have given up waiting.
+                    let _ = done.send(());
+                }
             },
+            () = has_mail(thread) => tasks.open_mail(thread).await,
             error = tasks.broken() => return Err(error),
         }
     };
@@ -431,13 +332,46 @@ async fn until_told(
     };
     tokio::select! {
         () = bounded => Ok(()),
+        () = forward_mail(thread) => Ok(()),
         _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
         error = tasks.broken() => Err(error),
     }
 }
 
+async fn has_mail(thread: &Thread) {
+    thread.sessions.routes.has_mail(thread.sessions.thread).await;
+}
+
+/// The next letter that is not for a session of the thread; those that are get theirs.
+fn next_letter(thread: &Thread) -> Option<Letter> {
+    let sessions = &thread.sessions;
+    loop {
+        let letter = sessions.routes.letter(sessions.thread)?;
+        let Letter { datagram, .. } = &letter;
+        if sessions.deliver(&Ends::of(datagram), &datagram.payload) == Delivered::First {
+            return Some(letter);
+        }
+    }
+}
+
+/// Gives datagrams to the sessions of a thread that drains. No session begins.
+async fn forward_mail(thread: &Thread) {
+    loop {
+        has_mail(thread).await;
+        while let Some(Letter { datagram, begins }) = next_letter(thread) {
+            if !begins {
+                thread.sessions.routes.search_on(datagram);
+            }
+        }
+        if !thread.sessions.routes.is_fed() {
+            thread.timers.wake_all();
+        }
+    }
+}
+
+/// Waits until nothing goes on here, and no older worker receives through this one.
 async fn until_idle(thread: &Thread) {
-    while !thread.is_idle() {
+    while !thread.is_idle() || thread.sessions.routes.feeds() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -448,6 +382,7 @@ mod tests {
     use crate::event_loop::runtime;
     use site::testing;
     use std::io;
+    use std::rc::Rc;
     use std::sync::Arc;
     use tokio::sync::watch;
     use tokio::task::spawn_local;
@@ -459,7 +394,7 @@ mod tests {
     ) -> String {
         let settings =
             Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
-        let thread = Thread::new(testing::served("location / { }"), settings, Arc::default());
+        let thread = Thread::new(testing::served("location / { }"), settings, Arc::default(), Rc::default());
         let (_order, orders) = watch::channel(Order::Serve);
         let (_change, changes) = events::unbounded_channel();
         let end: io::Result<()> = runtime(None).unwrap().block_on(async {

@@ -88,14 +88,19 @@ impl Serving {
 }
 
 impl Thread {
-    pub(crate) fn new(site: Arc<Site>, settings: Settings, pulse: Arc<Pulse>) -> Rc<Thread> {
+    pub(crate) fn new(
+        site: Arc<Site>,
+        settings: Settings,
+        pulse: Arc<Pulse>,
+        sessions: Rc<Sessions>,
+    ) -> Rc<Thread> {
         wire::memory::limit_to(settings.request_memory);
         Rc::new(Thread {
             serving: RefCell::new(Serving::new(site, settings)),
             timers: Timers::new(),
             draining: Cell::new(false),
             places: Places::new(settings.connections),
-            sessions: Rc::default(),
+            sessions,
             receive_room: RefCell::default(),
             requests: Pool::default(),
             http1_requests: Pool::default(),

@@ -2,8 +2,10 @@
 
 use crate::adoption::{Adoption, Crew, share_again, share_all};
 use crate::commands::Commands;
+use crate::datagram_routes::Routes;
 use crate::event_loop::{Order, runtime};
 use crate::logs;
+use crate::neighbours::Neighbours;
 use crate::pulse::{Alarm, Pulse};
 use crate::spare_memory::SpareMemory;
 use crate::successor::{Replay, Settings};
@@ -11,8 +13,8 @@ use crate::tasks::{ThreadChannel, ThreadSockets, serve};
 use crate::watchdog::{Sign, Watchdog};
 use contract::reloads;
 use journal::Level;
-use net::BoundSocket;
 use net::channel::{Command, Report, Told, WorkerEnd};
+use net::{BoundSocket, DatagramLink};
 use site::Site;
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -35,6 +37,8 @@ pub struct Worker {
     pub replay: Arc<Replay>,
     /// The line to the supervisor.
     pub channel: WorkerEnd,
+    /// The line to a worker that has sessions of datagrams that came to these sockets.
+    pub older: Option<DatagramLink>,
 }
 
 /// Serves until the supervisor says otherwise, or is gone. The supervisor gets a message when all threads accept.
@@ -62,10 +66,11 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     let (end, mut ends) = events::unbounded_channel();
     let alarm = Arc::new(Alarm::default());
     let pulses: Vec<_> = (0..threads).map(|_| Pulse::new(&alarm)).collect();
+    let routes = Routes::new(threads, worker.older.is_none());
     let start = |(index, sockets): (usize, ThreadSockets)| {
-        let pulse = Arc::clone(&pulses[index]);
+        let (pulse, routes) = (Arc::clone(&pulses[index]), Arc::clone(&routes));
         let (ready, readiness) = mpsc::channel();
-        let channel = ThreadChannel { orders: orders.clone(), ready, pulse };
+        let channel = ThreadChannel { orders: orders.clone(), ready, pulse, routes };
         let (site, settings, end) =
             (Arc::clone(&worker.site), worker.settings, End(end.clone(), orders.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
@@ -91,9 +96,12 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     worker.channel.send(&Report::Ready)?;
     // The first site ends with the last that was served by it.
     drop(worker.site);
-    let mut crew = Crew::new(site, members, sockets, worker.replay);
+    let changes = members.iter().map(|member| member.changes.clone()).collect();
+    let neighbours = Neighbours::new(routes, changes);
+    let mut crew = Crew::new(site, members, sockets, (worker.replay, neighbours));
     let watchdog = Watchdog::new(pulses, alarm);
     runtime(None)?.block_on(async {
+        worker.older.into_iter().for_each(|older| crew.neighbours.follow(older));
         tokio::select! {
             () = obey(worker.channel, &mut crew, watchdog, (&order, &orders)) => {}
             _ = ends.recv() => { order.send_replace(Order::Stop); }
@@ -175,6 +183,7 @@ async fn obey(
             Told::Parcel(Err(error)) => {
                 commands.report(&Report::Declined(0, net::system_message(&error)));
             }
+            Told::Newer(link) => crew.neighbours.lead(link),
             Told::Command(Command::ReopenLogs) => logs::reopen(crew.site, &past, &commands),
             Told::Command(Command::Reloads(told)) => reloads::set(told),
             Told::Command(Command::Terminate) => {
@@ -183,6 +192,7 @@ async fn obey(
             }
             Told::Command(Command::Quit) => {
                 order.send_replace(Order::Drain);
+                crew.neighbours.leave();
                 crew.close_sockets();
                 let reopen = |commands: &Commands| logs::reopen(&site, &past, commands);
                 tokio::select! {
@@ -190,6 +200,7 @@ async fn obey(
                     () = logs::write_when_due(&site) => {}
                     () = logs::write_for(&past) => {}
                 }
+                crew.neighbours.finish().await;
                 return;
             }
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,8 @@ use tests::binary::Server;
 use tests::client;
 use tests::site::{Running, Site, is_alive};
 use tests::wait;
+
+use crate::stream_udp::Client;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -45,10 +47,14 @@ impl Manager {
     }
 
     fn configure(&self, http: &str) {
+        self.configure_block(&format!("http {{ access_log off; {http} }}"));
+    }
+
+    fn configure_block(&self, block: &str) {
         let user = if geteuid().is_root() { "user root;" } else { "" };
         let whole = format!(
             "daemon off; {user} worker_processes 2; pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; \
-             events {{ }} http {{ access_log off; {http} }}"
+             events {{ }} {block}"
         );
         self.site.write_configuration(Server::Fulmar, &whole);
     }
@@ -268,6 +274,53 @@ fn sockets_are_passed_in() {
     assert!(log.lines().any(|line| line.contains("[warn]") && line.contains(&told)), "{log}");
     service.signal(Signal::TERM);
     service.ends();
+}
+
+/// Sockets of datagrams are passed in and kept, too; questions wait in them while the service does not run.
+#[test]
+fn sockets_of_datagrams_are_passed_in_and_kept() {
+    let socket = UdpSocket::bind("127.0.9.1:0").expect("bind");
+    let (address, unwanted) =
+        (socket.local_addr().expect("address"), UdpSocket::bind("127.0.9.1:0").expect("bind"));
+    let superfluous = unwanted.local_addr().expect("address");
+    let manager = Manager::new("");
+    let server = |text: &str| format!("stream {{ server {{ listen {address} udp; return {text}; }} }}");
+    manager.configure_block(&server("first"));
+    let mut service =
+        manager.start(vec![socket.try_clone().expect("clone").into(), unwanted.into()], "dns:other");
+    assert!(manager.next_state().starts_with("READY=1\n"), "{}", manager.log());
+    let log = manager.log();
+    assert!(log.contains(&format!("using the service manager's socket {address} (udp)")), "{log}");
+    assert!(log.contains(&format!("the service manager listens on {superfluous} (udp), but no ")), "{log}");
+    // Each session is answered once, although there is a socket for one of two threads.
+    (0..8).for_each(|_| assert_eq!(Client::at(address).ask("which"), "first"));
+    service.signal(Signal::QUIT);
+    service.ends();
+
+    let early = Client::at(address);
+    early.send("waits");
+    manager.configure_block(&server("again"));
+    let mut service = manager.start(vec![socket.into()], "dns");
+    assert_eq!(early.receive(), b"again");
+    service.signal(Signal::QUIT);
+    service.ends();
+
+    // Its own sockets survive a crash.
+    let mut service = manager.start(Vec::new(), "");
+    let name = format!("fulmar-{}_(udp)", address.to_string().replace(':', "_"));
+    let kept =
+        std::iter::repeat_with(|| manager.next()).find(|message| message.text.starts_with("FDSTORE=1"));
+    let kept = kept.expect("sockets");
+    assert_eq!((kept.text, kept.passed.len()), (format!("FDSTORE=1\nFDNAME={name}"), 2));
+    assert!(manager.next_state().starts_with("READY=1\n"), "{}", manager.log());
+    let workers = Running::children(service.pid());
+    service.signal(Signal::KILL);
+    service.ends();
+    assert!(wait::until(PATIENCE, || workers.iter().all(|&worker| !is_alive(worker))));
+    let early: Vec<Client> = (0..16).map(|_| Client::at(address)).collect();
+    early.iter().for_each(|client| client.send("waits"));
+    let _service = manager.start(kept.passed, &format!("{name}:{name}"));
+    early.iter().for_each(|client| assert_eq!(client.receive(), b"again"));
 }
 
 /// A descriptor that is no listening socket, and sockets that are for another process.

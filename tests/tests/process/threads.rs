@@ -12,8 +12,13 @@ use tests::client::Client;
 use tests::site::{Running, Site};
 use tests::{wait, worker};
 
+use crate::stream_udp::{Client as Datagrams, answering};
+
 /// Enough for each thread to be chosen for some of them.
 const CLIENTS: usize = 40;
+
+/// A server of datagrams, unless a test puts another one in its place.
+const DATAGRAMS: &str = "127.0.0.1:9";
 
 /// Content that takes minutes.
 const BODY: &str = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
@@ -27,6 +32,7 @@ fn configuration() -> String {
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log; worker_processes 2; events {{ }}
+        stream {{ server {{ listen 127.0.0.1:%%PORT_1%% udp; proxy_pass {DATAGRAMS}; proxy_timeout 60s; }} }}
         http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; server_name one.example;
             location /made {{ return 200 ok; }}
             location /slow/ {{ location /slow/inner/ {{ limit_rate 1; return 200 {BODY}; }} }} }} }}"
@@ -62,15 +68,21 @@ fn serves(running: &Running, clients: usize) -> bool {
     })
 }
 
+/// Stops a thread.
+fn stop(running: &Running, name: &str) -> Pid {
+    let stopped = thread(running, name);
+    ptrace::seize(stopped, ptrace::Options::empty()).expect("ptrace(2)");
+    ptrace::interrupt(stopped).expect("ptrace(2)");
+    waitpid(stopped, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("the thread stops");
+    stopped
+}
+
 /// Stops a thread, and checks that the other one accepts in its place until it goes on.
 fn stop_for_a_while(running: &Running, number: usize) {
     let other = 3 - number;
     // Both threads serve: none is stopped before it has started.
     assert!(serves_all(running), "{}", running.all_logs());
-    let stopped = thread(running, &format!("serve-{}", number - 1));
-    ptrace::seize(stopped, ptrace::Options::empty()).expect("ptrace(2)");
-    ptrace::interrupt(stopped).expect("ptrace(2)");
-    waitpid(stopped, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("the thread stops");
+    let stopped = stop(running, &format!("serve-{}", number - 1));
     assert!(serves_all(running), "{}", running.all_logs());
     running.wait_for_log("error.log", &format!("thread {number} has not served for 1."));
     let log = running.log("error.log");
@@ -96,10 +108,7 @@ fn a_single_client_of_a_stopped_thread_is_answered() {
     let running = site().start(Server::Fulmar);
     assert!(serves_all(&running), "{}", running.all_logs());
     wait::pause(Duration::from_secs(1));
-    let stopped = thread(&running, "serve-0");
-    ptrace::seize(stopped, ptrace::Options::empty()).expect("ptrace(2)");
-    ptrace::interrupt(stopped).expect("ptrace(2)");
-    waitpid(stopped, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("the thread stops");
+    let stopped = stop(&running, "serve-0");
     // One after the other, each after both threads and the watchdog came to rest: one of them meets the stopped thread.
     for client in 0..4 {
         assert!(serves(&running, 1), "client {client}: {}", running.all_logs());
@@ -107,6 +116,36 @@ fn a_single_client_of_a_stopped_thread_is_answered() {
     }
     ptrace::detach(stopped, None).expect("ptrace(2)");
     running.stop();
+}
+
+/// Another thread begins the sessions of new clients. Datagrams of sessions that the stopped thread has wait for it, and the
+/// sessions that the other thread began stay there.
+#[test]
+fn another_thread_receives_datagrams_in_the_place_of_one_that_is_stopped() {
+    let text = configuration().replace(DATAGRAMS, &answering(1).to_string());
+    let running = Site::whole(&text).start(Server::Fulmar);
+    let clients = || -> Vec<Datagrams> { (0..CLIENTS).map(|_| Datagrams::of(&running, 1)).collect() };
+    let ports =
+        |clients: &[Datagrams]| -> Vec<u16> { clients.iter().map(|client| client.port("x")).collect() };
+    let before = clients();
+    let ports_before = ports(&before);
+    let stopped = stop(&running, "serve-0");
+    // They meet both threads.
+    let during = clients();
+    let ports_during = ports(&during);
+    before.iter().for_each(|client| client.send("waits"));
+    let answered =
+        before.iter().filter(|client| client.received(Duration::from_millis(100)).is_some()).count();
+    assert!(answered > 0 && answered < CLIENTS, "{answered} of {CLIENTS} sessions are on the other thread");
+
+    ptrace::detach(stopped, None).expect("ptrace(2)");
+    running.wait_for_log("error.log", "thread 1 goes on after");
+    for client in &before {
+        while client.received(Duration::from_millis(200)).is_some() {}
+    }
+    assert_eq!(ports(&before), ports_before);
+    assert_eq!(ports(&during), ports_during);
+    running.signal(Signal::TERM);
 }
 
 #[test]
@@ -130,10 +169,7 @@ fn a_thread_that_stands_still_is_named_with_its_location() {
     let request = b"GET /slow/inner/x HTTP/1.1\r\nHost: one.example\r\n\r\n";
     assert!(clients.iter_mut().all(|client| client.send(request)));
     wait::pause(Duration::from_secs(2));
-    let stopped = thread(&running, "serve-0");
-    ptrace::seize(stopped, ptrace::Options::empty()).expect("ptrace(2)");
-    ptrace::interrupt(stopped).expect("ptrace(2)");
-    waitpid(stopped, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("the thread stops");
+    let stopped = stop(&running, "serve-0");
     assert!(serves_all(&running), "{}", running.all_logs());
     running.wait_for_log("error.log", "thread 1 has not served for 1.");
     let log = running.log("error.log");

@@ -89,6 +89,7 @@ const HOUSES: &[House] = &[
                 modules: &[
                     "commands",
                     "event_loop",
+                    "datagram_routes",
                     "datagram_sessions",
                     "places",
                     "pulse",
@@ -98,8 +99,8 @@ const HOUSES: &[House] = &[
                 ],
             },
             Floor { name: "tasks of a thread", modules: &["task_table", "logs", "watchdog"] },
-            Floor { name: "thread", modules: &["conn", "detached", "tasks", "thread"] },
-            Floor { name: "explain", modules: &["adoption", "explain"] },
+            Floor { name: "thread", modules: &["conn", "detached", "receiving", "task", "tasks", "thread"] },
+            Floor { name: "explain", modules: &["adoption", "explain", "neighbours"] },
             Floor { name: "worker", modules: &["worker"] },
         ],
     },

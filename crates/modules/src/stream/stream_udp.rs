@@ -13,11 +13,13 @@
 //! answered, even if places are free. So a server for one local network needs twice as many `worker_connections`. At
 //! most 256 KB of a client's datagrams wait in one session, and 16 MB in all sessions of a thread; further datagrams are
 //! dropped. Each thread has a socket of its own (`SO_REUSEPORT`), and the kernel sends all datagrams of a client to the
-//! same one. If the number of threads changes, sessions may begin anew.
+//! same one. While a thread stands still, another one receives in its place; datagrams of the thread's sessions wait for
+//! it, at most 4 MB of them.
 //!
 //! A reload keeps sessions of datagrams, too; if their address is gone, they end after the answers that are under way.
-//! At an upgrade of the program (`USR2`) the old process receives until it gets `QUIT`; then its sessions end when no
-//! answer came for a second. Until then either process may get a datagram, and begins another session for it.
+//! Sessions also survive an upgrade of the program (`USR2`), and a reload that needs a new worker process. Once the new
+//! worker is ready, it alone receives, and passes on the datagrams of sessions that the old one has. The old worker ends
+//! after its last session, or after `worker_shutdown_timeout`. If the new program ends first, the old one receives again.
 //!
 //! At an address with `udp`, each datagram goes to the server, and each of its datagrams to the client, as it is. A
 //! session has a random port of its own towards the server, unless `proxy_bind` names one. It ends when the server has

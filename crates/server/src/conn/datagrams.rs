@@ -100,8 +100,8 @@ impl BodyReader for Ends<'_> {
             take(&datagram);
             return Poll::Ready(Ok(true));
         }
-        // This process, or this address, receives no more.
-        if self.client.is_leaving() {
+        // This process, or this address, receives no more, and no newer worker passes datagrams on.
+        if self.client.is_leaving() && !self.client.thread().sessions.routes.is_fed() {
             return Poll::Ready(Ok(false));
         }
         self.listen(cx);
@@ -139,7 +139,7 @@ impl End for Ends<'_> {
 
     /// Sends all. What the network does not take is dropped, as on any link.
     fn send(&mut self, _: &mut Context<'_>, exchange: &mut Exchange, _: usize) -> io::Result<Sent> {
-        let crate::datagram_sessions::Ends { client, server } = self.inbox.ends;
+        let crate::datagram_routes::Ends { client, server } = self.inbox.ends;
         let mut rest = &self.output[..];
         while !rest.is_empty() {
             let sent = match self.port.send(client, server, rest) {

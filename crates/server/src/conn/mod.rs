@@ -22,7 +22,7 @@ mod trials;
 
 pub(crate) use exchange::fill;
 
-use crate::datagram_sessions::Ends;
+use crate::datagram_routes::Ends;
 use crate::task_table::Member;
 use crate::thread::Counted;
 use byte_stream::ByteStream;

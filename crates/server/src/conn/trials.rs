@@ -195,7 +195,7 @@ impl Sender for Memory<'_> {
 fn responses(visits: &[&[&str]]) -> Vec<String> {
     let (_, site) = testing::site("server { listen 127.0.0.1:1; waits on; }", &[&TRIALS]).unwrap();
     let settings = Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
-    let thread = Thread::new(Arc::new(site), settings, Arc::default());
+    let thread = Thread::new(Arc::new(site), settings, Arc::default(), Rc::default());
     let responses = Rc::new(RefCell::new(Vec::new()));
     runtime(None).unwrap().block_on(async {
         let timers = Rc::clone(&thread.timers);
