@@ -154,7 +154,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Certificate, Encryption, append_binary_header, crc32c};
+    use super::{Certificate, Encryption, append_binary_header, append_datagram_header, crc32c};
     use crate::{parse_proxy_header, proxy_value};
 
     /// The values of a header about these addresses, and the addresses as it tells them.
@@ -177,6 +177,29 @@ mod tests {
         let mut unknown = Vec::new();
         append_binary_header(None, None, &mut unknown);
         assert_eq!(parse_proxy_header(&unknown).unwrap().unwrap().passed, None);
+    }
+
+    /// Only the transport differs from the header of a stream (PROXY protocol, section 2.2), and so the checksum.
+    #[test]
+    fn headers_of_datagrams_name_their_transport() {
+        for (client, family) in [("192.0.2.1:1", 0x12), ("[2001:db8::1]:1", 0x22)] {
+            let addresses = Some((client.parse().unwrap(), "192.0.2.2:53".parse().unwrap()));
+            let (mut header, mut of_stream) = (b"before".to_vec(), Vec::new());
+            append_datagram_header(addresses, &mut header);
+            append_binary_header(addresses, None, &mut of_stream);
+            let header = &header[6..];
+            assert_eq!(&header[12..14], [0x21, family]);
+            let (start, end) = (14, header.len() - 4);
+            assert_eq!(header[start..end], of_stream[start..end]);
+            let mut summed = header.to_vec();
+            let sum = summed.split_off(end);
+            summed.extend_from_slice(&[0; 4]);
+            assert_eq!(sum, crc32c(&summed).to_be_bytes());
+            assert_eq!(parse_proxy_header(header).unwrap().unwrap().length, header.len());
+        }
+        let mut unknown = Vec::new();
+        append_datagram_header(None, &mut unknown);
+        assert_eq!(&unknown[12..14], [0x20, 0]);
     }
 
     #[test]

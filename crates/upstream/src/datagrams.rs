@@ -48,46 +48,101 @@ pub struct Limits {
 pub struct Datagrams<D: Dialogue> {
     conversation: Box<Conversation<D>>,
     far: Far,
-    expected: Expected,
-    from_client: Way,
-    from_server: Way,
+    tally: Tally,
+    /// How fast datagrams are taken from each side.
+    pace_of_client: Pace,
+    pace_of_server: Pace,
     /// A datagram for the server, while the kernel does not take it.
     unsent: Option<Vec<u8>>,
     /// Memory for the next datagram for the server.
     memory: Vec<u8>,
-    /// See [`Limits::amplification`].
-    amplification: u64,
-    /// Whether the client has sent a datagram after it was answered. A forged source address receives nothing, so its
-    /// owner does not go on.
-    is_confirmed: bool,
-    /// Whether the client can send no more, because this process no longer receives.
-    is_last: bool,
     timer: Option<Timer>,
     /// When a datagram was passed on last, in milliseconds of uptime.
     moved_ms: u64,
 }
 
-/// One direction of a session.
-struct Way {
-    datagrams: u64,
-    bytes: u64,
-    throttle: Option<Box<Throttle>>,
+/// What was passed on so far, and what that means for the session.
+#[derive(Debug)]
+struct Tally {
+    expected: Expected,
+    /// See [`Limits::amplification`].
+    amplification: u64,
+    from_client: Sum,
+    from_server: Sum,
+    /// Whether the client has sent a datagram after it was answered. A forged source address receives nothing, so its
+    /// owner does not go on.
+    is_confirmed: bool,
+    /// Whether the client can send no more, because this process no longer receives.
+    is_last: bool,
 }
 
-impl Way {
-    fn new(rate: u64) -> Way {
-        Way { datagrams: 0, bytes: 0, throttle: Throttle::new(rate, 0, Instant::now()).map(Box::new) }
+/// The datagrams of one direction.
+#[derive(Debug, Default)]
+struct Sum {
+    datagrams: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: usize) {
+        self.datagrams += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Tally {
+    fn new(expected: Expected, amplification: u64) -> Tally {
+        let [from_client, from_server] = [Sum::default(), Sum::default()];
+        Tally { expected, amplification, from_client, from_server, is_confirmed: false, is_last: false }
+    }
+
+    fn add_from_client(&mut self, bytes: usize) {
+        self.from_client.add(bytes);
+        self.is_confirmed |= self.from_server.datagrams > 0;
+    }
+
+    /// Counts a datagram of the server. Returns whether the client gets it.
+    fn add_from_server(&mut self, bytes: usize) -> bool {
+        let allowed = self.from_client.bytes.saturating_mul(self.amplification);
+        let is_limited = self.amplification > 0 && !self.is_confirmed;
+        let is_passed = !is_limited || self.from_server.bytes + bytes as u64 <= allowed;
+        if is_passed {
+            self.from_server.add(bytes);
+        }
+        is_passed
+    }
+
+    /// Whether the server has sent all answers to what came so far.
+    fn has_all_answers(&self) -> bool {
+        let Some(responses) = self.expected.responses else { return true };
+        self.from_server.datagrams >= responses.saturating_mul(self.from_client.datagrams)
+    }
+
+    /// Whether the session is over at once.
+    fn is_complete(&self) -> bool {
+        let has_all_requests =
+            self.expected.requests.is_none_or(|requests| self.from_client.datagrams >= requests);
+        // A server that sends any number of datagrams is waited for.
+        let is_counted = self.expected.responses.is_some();
+        is_counted && (has_all_requests || self.is_last) && self.has_all_answers()
+    }
+}
+
+/// The rate of one direction, if it is limited.
+struct Pace(Option<Box<Throttle>>);
+
+impl Pace {
+    fn new(rate: u64) -> Pace {
+        Pace(Throttle::new(rate, 0, Instant::now()).map(Box::new))
     }
 
     /// Waits until the rate allows another datagram.
     fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.throttle.as_mut().map_or(Poll::Ready(()), |throttle| throttle.poll_allowance(cx).map(drop))
+        self.0.as_mut().map_or(Poll::Ready(()), |throttle| throttle.poll_allowance(cx).map(drop))
     }
 
     fn count(&mut self, bytes: usize) {
-        self.datagrams += 1;
-        self.bytes += bytes as u64;
-        if let Some(throttle) = &mut self.throttle {
+        if let Some(throttle) = &mut self.0 {
             throttle.moved(bytes as u64, Instant::now());
         }
     }
@@ -115,14 +170,11 @@ impl<D: Dialogue> Conversation<D> {
         Some(Datagrams {
             conversation: self,
             far,
-            expected,
-            from_client: Way::new(limits.rates.0),
-            from_server: Way::new(limits.rates.1),
+            tally: Tally::new(expected, limits.amplification),
+            pace_of_client: Pace::new(limits.rates.0),
+            pace_of_server: Pace::new(limits.rates.1),
             unsent: None,
             memory: preface,
-            amplification: limits.amplification,
-            is_confirmed: false,
-            is_last: false,
             timer: None,
             moved_ms: Time::now().uptime_ms,
         })
@@ -133,7 +185,7 @@ impl<D: Dialogue> Datagrams<D> {
     /// The next datagram for the client; `None` at the end of the session.
     fn poll_next(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<Option<Bytes>, Broken>> {
         self.poll_forward(turn)?;
-        if self.is_complete() {
+        if self.unsent.is_none() && self.tally.is_complete() {
             return Poll::Ready(Ok(None));
         }
         loop {
@@ -144,7 +196,7 @@ impl<D: Dialogue> Datagrams<D> {
             }
         }
         ready!(self.poll_silence(turn.cx))?;
-        Poll::Ready(if self.has_all_answers() {
+        Poll::Ready(if self.tally.has_all_answers() {
             Ok(None)
         } else {
             Err(Broken::Server(Failure::timed_out(PROXYING)))
@@ -153,9 +205,9 @@ impl<D: Dialogue> Datagrams<D> {
 
     /// Passes on what the client sent.
     fn poll_forward(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), Broken> {
-        while !self.is_last || self.unsent.is_some() {
+        while !self.tally.is_last || self.unsent.is_some() {
             if self.unsent.is_none() {
-                if self.from_client.poll_allowance(turn.cx).is_pending() {
+                if self.pace_of_client.poll_allowance(turn.cx).is_pending() {
                     return Ok(());
                 }
                 let mut datagram = None;
@@ -172,8 +224,8 @@ impl<D: Dialogue> Datagrams<D> {
                 }
                 let Some((datagram, length)) = datagram else { continue };
                 self.unsent = Some(datagram);
-                self.from_client.count(length);
-                self.is_confirmed |= self.from_server.datagrams > 0;
+                self.pace_of_client.count(length);
+                self.tally.add_from_client(length);
             }
             if self.poll_send(turn.cx)?.is_pending() {
                 return Ok(());
@@ -200,7 +252,7 @@ impl<D: Dialogue> Datagrams<D> {
 
     /// Receives one datagram of the server; `None` for one that the client does not get.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Result<Poll<Option<Bytes>>, Broken> {
-        if self.from_server.poll_allowance(cx).is_pending() {
+        if self.pace_of_server.poll_allowance(cx).is_pending() {
             return Ok(Poll::Pending);
         }
         let received = with_datagram_room(|room| {
@@ -210,30 +262,11 @@ impl<D: Dialogue> Datagrams<D> {
         let Poll::Ready(received) = received else { return Ok(Poll::Pending) };
         let datagram = received.map_err(|error| Broken::server("recv", &error, RECEIVING))?;
         self.moved_ms = Time::now().uptime_ms;
-        let allowed = self.from_client.bytes.saturating_mul(self.amplification);
-        let is_excess = self.amplification > 0
-            && !self.is_confirmed
-            && self.from_server.bytes + datagram.len() as u64 > allowed;
-        if is_excess {
+        if !self.tally.add_from_server(datagram.len()) {
             return Ok(Poll::Ready(None));
         }
-        self.from_server.count(datagram.len());
+        self.pace_of_server.count(datagram.len());
         Ok(Poll::Ready(Some(datagram)))
-    }
-
-    /// Whether the server has sent all answers to what came so far.
-    fn has_all_answers(&self) -> bool {
-        let Some(responses) = self.expected.responses else { return true };
-        self.from_server.datagrams >= responses.saturating_mul(self.from_client.datagrams)
-    }
-
-    /// Whether the session is over at once.
-    fn is_complete(&self) -> bool {
-        let has_all_requests =
-            self.expected.requests.is_none_or(|requests| self.from_client.datagrams >= requests);
-        // A server that sends any number of datagrams is waited for.
-        let is_counted = self.expected.responses.is_some();
-        is_counted && (has_all_requests || self.is_last) && self.unsent.is_none() && self.has_all_answers()
     }
 
     /// Ready when both sides were silent for too long. A datagram does not set the timer, which learns when it is due how
@@ -260,12 +293,12 @@ impl<D: Dialogue> Datagrams<D> {
 
     fn silence_limit(&self) -> Duration {
         let limit = self.conversation.call.settings.timeouts.read;
-        if self.is_last { limit.min(ON_ITS_WAY) } else { limit }
+        if self.tally.is_last { limit.min(ON_ITS_WAY) } else { limit }
     }
 
     /// The client can send no more: what is under way has a shorter time.
     fn end_client(&mut self) {
-        self.is_last = true;
+        self.tally.is_last = true;
         if let Some(timer) = &self.timer {
             timer.set(self.silence_limit());
         }
@@ -310,5 +343,63 @@ impl<D: Dialogue> Source for Datagrams<D> {
         let Datagrams { conversation, far, .. } = *self;
         drop(far);
         conversation.leave(exchange);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expected, Tally};
+
+    /// What a session is after these datagrams: `>` from the client, `<` from the server, `.` where the client can send no
+    /// more.
+    fn after(requests: Option<u64>, responses: Option<u64>, datagrams: &str) -> (bool, bool) {
+        let mut tally = Tally::new(Expected { requests, responses }, 0);
+        for datagram in datagrams.chars() {
+            match datagram {
+                '>' => tally.add_from_client(1),
+                '<' => assert!(tally.add_from_server(1)),
+                _ => tally.is_last = true,
+            }
+        }
+        (tally.has_all_answers(), tally.is_complete())
+    }
+
+    #[test]
+    fn a_session_is_complete_after_all_requests_and_answers() {
+        assert_eq!(after(None, Some(1), ">"), (false, false));
+        assert_eq!(after(None, Some(1), "><"), (true, true));
+        assert_eq!(after(None, Some(1), "><>"), (false, false));
+        assert_eq!(after(Some(2), Some(1), "><"), (true, false), "another one may come");
+        assert_eq!(after(Some(2), Some(1), "><."), (true, true), "unless the process ends");
+        assert_eq!(after(Some(2), Some(2), "><><<"), (false, false));
+        assert_eq!(after(Some(2), Some(2), "><><<<"), (true, true));
+        assert_eq!(after(Some(1), Some(0), ">"), (true, true), "no answer is expected");
+        assert_eq!(after(None, Some(1), "><<<"), (true, true), "more than enough");
+    }
+
+    #[test]
+    fn a_server_that_sends_any_number_is_waited_for() {
+        assert_eq!(after(None, None, ">"), (true, false));
+        assert_eq!(after(Some(1), None, "><<."), (true, false));
+    }
+
+    #[test]
+    fn a_client_gets_a_limited_share_until_it_confirms_its_address() {
+        let any = Expected { requests: None, responses: None };
+        let mut tally = Tally::new(any, 3);
+        assert!(!tally.add_from_server(1), "it has sent nothing");
+        tally.add_from_client(10);
+        tally.add_from_client(10);
+        assert!(!tally.is_confirmed, "it sent both before an answer");
+        assert!(tally.add_from_server(60) && !tally.add_from_server(1));
+        assert_eq!(tally.from_server.datagrams, 1, "what it does not get is not counted");
+        tally.add_from_client(1);
+        assert!(tally.add_from_server(60_000));
+        let mut unlimited = Tally::new(any, 0);
+        unlimited.add_from_client(1);
+        assert!(unlimited.add_from_server(60_000));
+        let mut huge = Tally::new(any, u64::MAX);
+        huge.add_from_client(2);
+        assert!(huge.add_from_server(60_000), "the share does not overflow");
     }
 }
