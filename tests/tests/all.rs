@@ -57,6 +57,7 @@ mod status;
 mod sticky;
 mod stock;
 mod stream;
+mod stream_bulk;
 mod stream_services;
 mod stream_tls;
 mod stream_udp;

@@ -2,11 +2,10 @@
 
 use crate::{Exchange, Outcome, Turn, Work};
 use bytes::Bytes;
+use net::Duplex;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The content of a response.
@@ -37,18 +36,6 @@ pub struct Tunnel {
     pub half_close: Option<Duration>,
     /// How many bytes a second go to the upstream server, and to the client; 0 is any number.
     pub rates: (u64, u64),
-}
-
-/// A connection that is read and written, on the event loop of its thread.
-pub trait Duplex {
-    /// Reads what is there into the buffer and returns how many bytes; 0 at the end.
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
-
-    /// Writes a part of the bytes and returns how many.
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
-
-    /// Tells the server, after all bytes, that nothing more is written. Unless it `goes_on`, the connection closes next.
-    fn poll_end_writing(&mut self, cx: &mut Context<'_>, goes_on: bool) -> Poll<()>;
 }
 
 /// A part of the content.

@@ -35,7 +35,7 @@ mod variable;
 
 pub use amount::Amount;
 pub use attached::Reach;
-pub use body::{Body, Duplex, Piece, Pull, Source, Tunnel};
+pub use body::{Body, Piece, Pull, Source, Tunnel};
 pub use conf::apache::Methods;
 pub use conf::settings::{Args, Config, Identity, Info, Kept, Origin, Place, Rule, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, FirstBytes, PassTo, PassedConnection, Peer, Tls};
@@ -49,7 +49,7 @@ pub use journal::{Event, Events, leavings, reloads};
 pub use loading::{Htaccess, Loading, Look};
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
-pub use net::{Carrier, FileIdentity, SocketProbe};
+pub use net::{Carrier, Duplex, FileIdentity, PIPE_BYTES, Pipe, SocketProbe};
 pub use overlay::{Holds, Open, Opener, Overlaid, Overlay, Selection};
 pub use payer::Budget;
 pub use policy::Policy;

@@ -3,7 +3,7 @@
 use crate::detached::Detached;
 use crate::pipeline::Flow;
 use bytes::Bytes;
-use contract::{Body, BodyReader, Exchange, Piece};
+use contract::{Body, BodyReader, Exchange, Piece, Pipe};
 use http::{Fields, Status};
 use std::io;
 use std::task::{Context, Poll};
@@ -84,6 +84,39 @@ pub trait End: BodyReader {
         }
         self.give(exchange, Piece::Bytes(Bytes::copy_from_slice(bytes)));
         Poll::Ready(Ok(bytes.len()))
+    }
+
+    /// Whether the bytes of a tunnel may go through a pipe at present. See [`contract::Duplex::splices`].
+    fn splices_raw(&mut self) -> bool {
+        false
+    }
+
+    /// As [`End::poll_read_raw`], into an empty pipe.
+    ///
+    /// # Errors
+    /// The client is gone, or, with `InvalidInput`, the bytes cannot be moved so.
+    fn poll_fill_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        let _ = (cx, exchange, pipe);
+        Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
+    }
+
+    /// As [`End::poll_write_raw`], out of a pipe.
+    ///
+    /// # Errors
+    /// The client is gone, or, with `InvalidInput`, the bytes cannot be moved so.
+    fn poll_drain_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        let _ = (cx, exchange, pipe);
+        Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
     }
 
     /// Takes the end of the content.

@@ -1,15 +1,23 @@
 //! After a change of protocol: bytes go both ways until both sides have ended, one of them breaks, or both are silent for
 //! too long. Without `half_close`, the tunnel ends when one side has ended and the other has all of it.
+//!
+//! Much at once goes through a pipe in the kernel where both sides are in clear, instead of through memory.
 
 use super::end::{End, Sent};
 use crate::pipeline::Flow;
-use contract::{Duplex, Piece, Tunnel};
+use contract::{Duplex, Exchange, PIPE_BYTES, Piece, Pipe, Tunnel};
 use journal::clock::Time;
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use wire::memory::Held;
 use wire::{Buffer, Throttle, Timer, with_room};
+
+/// After how many reads in a row that filled their room the bytes go through a pipe.
+const BULK_READS: u8 = 4;
+
+/// A pipe that gets less than this is of no use: memory is as fast.
+const LITTLE_BYTES: usize = 8 * 1024;
 
 /// A tunnel between the client and another server.
 pub(super) struct Tunnelling {
@@ -38,6 +46,46 @@ struct Way {
     is_told: bool,
     /// How fast more is read, if that is limited.
     throttle: Option<Box<Throttle>>,
+    /// How many reads in a row filled their room.
+    full_reads: u8,
+    /// What was moved into it and the receiver did not take yet.
+    pipe: Option<Pipe>,
+    /// Whether the bytes cannot go through a pipe.
+    is_unspliced: bool,
+}
+
+/// The client of a tunnel.
+struct Near<'a, E: ?Sized> {
+    end: &'a mut E,
+    exchange: &'a mut Exchange,
+}
+
+impl<E: End + ?Sized> Duplex for Near<'_, E> {
+    #[inline]
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.end.poll_read_raw(cx, self.exchange, buffer)
+    }
+
+    #[inline]
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.end.poll_write_raw(cx, self.exchange, bytes)
+    }
+
+    fn poll_end_writing(&mut self, cx: &mut Context<'_>, _: bool) -> Poll<()> {
+        self.end.poll_end_writing(cx, self.exchange)
+    }
+
+    fn splices(&mut self) -> bool {
+        self.end.splices_raw()
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        self.end.poll_fill_raw(cx, self.exchange, pipe)
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        self.end.poll_drain_raw(cx, self.exchange, pipe)
+    }
 }
 
 /// The tunnel is over.
@@ -61,17 +109,23 @@ impl Way {
         &mut self,
         cx: &mut Context<'_>,
         room: &mut [u8],
-        read: impl FnOnce(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
-        write: impl FnOnce(&mut Context<'_>, &[u8]) -> Poll<io::Result<usize>>,
+        from: &mut (impl Duplex + ?Sized),
+        to: &mut (impl Duplex + ?Sized),
     ) -> Result<bool, Over> {
+        if self.pipe.is_some() {
+            return self.drain(cx, to);
+        }
         if !self.rest.is_empty() {
-            let Poll::Ready(count) = write(cx, self.rest.bytes())? else { return Ok(false) };
+            let Poll::Ready(count) = to.poll_write(cx, self.rest.bytes())? else { return Ok(false) };
             self.rest.consume(count);
             self.rest.release();
             return Ok(true);
         }
         if self.is_ended {
             return Ok(false);
+        }
+        if self.full_reads >= BULK_READS && self.may_splice(from, to) {
+            return self.fill(cx, from, to);
         }
         let most = match &mut self.throttle {
             None => room.len(),
@@ -80,7 +134,8 @@ impl Way {
                 Poll::Pending => return Ok(false),
             },
         };
-        let Poll::Ready(count) = read(cx, &mut room[..most])? else { return Ok(false) };
+        let Poll::Ready(count) = from.poll_read(cx, &mut room[..most])? else { return Ok(false) };
+        self.full_reads = if count == room.len() { (self.full_reads + 1).min(BULK_READS) } else { 0 };
         if let Some(throttle) = &mut self.throttle {
             throttle.moved(count as u64, Instant::now());
         }
@@ -89,7 +144,7 @@ impl Way {
             return Ok(true);
         }
         let bytes = &room[..count];
-        let written = match write(cx, bytes)? {
+        let written = match to.poll_write(cx, bytes)? {
             Poll::Ready(count) => count,
             Poll::Pending => 0,
         };
@@ -99,9 +154,81 @@ impl Way {
         Ok(true)
     }
 
+    /// Whether the next bytes may go through a pipe: there is one, and no rate limits them.
+    fn may_splice(&mut self, from: &mut (impl Duplex + ?Sized), to: &mut (impl Duplex + ?Sized)) -> bool {
+        let may = !self.is_unspliced && self.throttle.is_none() && from.splices() && to.splices();
+        self.pipe = if may { Pipe::borrow() } else { None };
+        self.pipe.is_some()
+    }
+
+    /// Moves what is there into the empty pipe, and on. Returns as [`Way::pass`] does.
+    fn fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl Duplex + ?Sized),
+        to: &mut (impl Duplex + ?Sized),
+    ) -> Result<bool, Over> {
+        let Some(pipe) = &mut self.pipe else { return Ok(false) };
+        let count = match from.poll_fill(cx, pipe) {
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.is_unspliced = true;
+                self.end_pipe();
+                return Ok(true);
+            }
+            Poll::Ready(count) => count?,
+            Poll::Pending => {
+                self.end_pipe();
+                return Ok(false);
+            }
+        };
+        if count < LITTLE_BYTES {
+            self.full_reads = 0;
+        }
+        if count == 0 {
+            self.is_ended = true;
+            self.end_pipe();
+            return Ok(true);
+        }
+        self.drain(cx, to)?;
+        Ok(true)
+    }
+
+    /// Moves on what the pipe has. Returns whether bytes were moved.
+    fn drain(&mut self, cx: &mut Context<'_>, to: &mut (impl Duplex + ?Sized)) -> Result<bool, Over> {
+        let Some(pipe) = &mut self.pipe else { return Ok(false) };
+        match to.poll_drain(cx, pipe) {
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.is_unspliced = true;
+                let mut taken = Ok(());
+                self.rest.append(|rest| taken = pipe.take(rest));
+                taken?;
+            }
+            Poll::Ready(count) => {
+                count?;
+            }
+            Poll::Pending => return Ok(false),
+        }
+        if self.pipe.as_ref().is_some_and(Pipe::is_empty) {
+            self.end_pipe();
+        }
+        Ok(true)
+    }
+
+    /// No tunnel keeps an empty pipe.
+    fn end_pipe(&mut self) {
+        if let Some(pipe) = self.pipe.take() {
+            pipe.give_back();
+        }
+    }
+
+    /// How much memory its bytes have.
+    fn memory(&self) -> usize {
+        self.rest.capacity() + if self.pipe.is_some() { PIPE_BYTES } else { 0 }
+    }
+
     /// Whether the receiver has all that the sender sent.
     fn is_over(&self) -> bool {
-        self.is_ended && self.rest.is_empty()
+        self.is_ended && self.rest.is_empty() && self.pipe.is_none()
     }
 }
 
@@ -137,7 +264,7 @@ impl Tunnelling {
         if self.is_over() {
             return Poll::Ready(());
         }
-        self.held.set(self.up.rest.capacity() + self.down.rest.capacity());
+        self.held.set(self.up.memory() + self.down.memory());
         let has_moved = up || down;
         if has_moved {
             self.moved_ms = Time::now().uptime_ms;
@@ -191,14 +318,9 @@ impl Tunnelling {
         room: &mut [u8],
     ) -> Result<bool, Over> {
         let Tunnelling { far, up, half_close, .. } = self;
-        let exchange = &mut flow.exchange;
+        let mut near = Near { end, exchange: &mut flow.exchange };
         let mut moved = false;
-        while up.pass(
-            cx,
-            room,
-            |cx, room| end.poll_read_raw(cx, exchange, room),
-            |cx, bytes| far.poll_write(cx, bytes),
-        )? {
+        while up.pass(cx, room, &mut near, &mut **far)? {
             moved = true;
         }
         if up.is_over() && !up.is_told {
@@ -236,13 +358,8 @@ impl Tunnelling {
             if !is_sent && !end.has_room() {
                 return Ok(moved);
             }
-            let has_passed = down.pass(
-                cx,
-                room,
-                |cx, room| far.poll_read(cx, room),
-                |cx, bytes| end.poll_write_raw(cx, exchange, bytes),
-            )?;
-            if !has_passed {
+            let mut near = Near { end: &mut *end, exchange: &mut *exchange };
+            if !down.pass(cx, room, &mut **far, &mut near)? {
                 return Ok(moved);
             }
             moved = true;

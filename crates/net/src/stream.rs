@@ -175,7 +175,7 @@ impl Stream {
     }
 
     /// Takes note of a read. There may be more where the room was filled; the end can be read again.
-    fn was_read(&self, count: usize, is_filled: bool) {
+    pub(crate) fn was_read(&self, count: usize, is_filled: bool) {
         take_moment();
         self.had_reported.set(self.registration.was_read(count > 0 && !is_filled));
     }
@@ -264,7 +264,7 @@ impl Stream {
 
     /// Sees that the second write, and all after it, leave at once.
     #[inline]
-    fn settle_delay(&self) -> io::Result<()> {
+    pub(crate) fn settle_delay(&self) -> io::Result<()> {
         match self.delay.get() {
             Delay::Settled => {}
             Delay::BeforeFirst => self.delay.set(Delay::BeforeSecond),
@@ -304,7 +304,7 @@ impl Stream {
     }
 
     /// Does a system call when the stream may be ready for it.
-    fn poll_call<T>(
+    pub(crate) fn poll_call<T>(
         &self,
         cx: &mut Context<'_>,
         wanted: Wanted,

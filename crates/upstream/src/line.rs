@@ -10,7 +10,7 @@ use crate::pool::{self, Parked};
 use crate::shared::Member;
 use crate::timing::Until;
 use crate::upload::{Lost, PIECE, Rest};
-use contract::{Duplex, Tunnel, Turn};
+use contract::{Duplex, Pipe, Tunnel, Turn};
 use http::Status;
 use journal::clock::Time;
 use std::io;
@@ -465,6 +465,22 @@ impl Duplex for Far {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(self.parked.transport.poll_write(cx, bytes))?;
+        self.clock.note(|attempt| attempt.sent += count as u64);
+        Poll::Ready(Ok(count))
+    }
+
+    fn splices(&mut self) -> bool {
+        self.parked.transport.is_plain()
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        let count = ready!(self.parked.transport.poll_fill(cx, pipe))?;
+        self.note_received(count, count > 0);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        let count = ready!(self.parked.transport.poll_drain(cx, pipe))?;
         self.clock.note(|attempt| attempt.sent += count as u64);
         Poll::Ready(Ok(count))
     }

@@ -3,7 +3,7 @@
 //! An encrypted stream borrows its buffers from the thread while there is something in them.
 
 use crate::buffer::Buffer;
-use net::Stream;
+use net::{Pipe, Stream};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -222,6 +222,28 @@ impl Transport {
         match self {
             Transport::Plain(stream) => stream.poll_write_more(cx, bytes),
             Transport::Tls(tls) => tls.poll_write(cx, bytes),
+        }
+    }
+
+    /// Moves what is there into an empty pipe, see [`Stream::poll_fill`]. It must be in clear ([`Transport::is_plain`]).
+    ///
+    /// # Errors
+    /// `InvalidInput` if the bytes cannot be moved so.
+    pub fn poll_fill(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_fill(cx, pipe),
+            Transport::Tls(_) => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),
+        }
+    }
+
+    /// Moves bytes out of a pipe that has some, see [`Stream::poll_drain`]. It must be in clear.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the bytes cannot be moved so.
+    pub fn poll_drain(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_drain(cx, pipe),
+            Transport::Tls(_) => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),
         }
     }
 

@@ -29,6 +29,7 @@ const PLACES: &[&str] = &[
     "crates/modules/src/shared/files.rs",
     "crates/modules/src/shared/scratch.rs",
     "crates/net/src/events.rs",
+    "crates/net/src/splice.rs",
     "crates/server/src/task_table.rs",
     "crates/site/src/overlay/cache.rs",
     "crates/site/src/overlay/seen.rs",

@@ -19,7 +19,8 @@
 //! sends one of version 2, which ends with a checksum. If the client's encryption ended here, it also tells the name that the
 //! client asked for, the protocol (ALPN), version and cipher, and the common name and the verification of the client's
 //! certificate; unlike nginx's header, it does not tell the algorithms of the server's certificate. Fulmar holds at most 16 KB
-//! for each direction of a connection; `proxy_buffer_size` is accepted and not needed.
+//! for each direction of a connection; `proxy_buffer_size` is accepted and not needed. Large transfers between connections in
+//! clear without a rate go through pipes of 64 KB in the kernel instead (splice(2)), at most 400 in a worker.
 //!
 //! Datagrams of UDP go to servers as [stream_udp](stream_udp.md) says.
 //!

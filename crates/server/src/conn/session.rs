@@ -9,7 +9,7 @@ use super::opening::host_name;
 use super::pooled::PooledRequest;
 use super::{client_certificate, exchange};
 use bytes::Bytes;
-use contract::{Body, BodyReader, Exchange, FirstBytes, PassTo, Phase, Piece, Reach, Scope};
+use contract::{Body, BodyReader, Exchange, FirstBytes, PassTo, Phase, Piece, Pipe, Reach, Scope};
 use engine::{After, Detached, End, Flow, Sent};
 use http::Status;
 use journal::Level;
@@ -197,6 +197,35 @@ impl End for Raw<'_> {
             return Poll::Pending;
         }
         self.bytes.poll_write_raw(cx, exchange, bytes)
+    }
+
+    fn splices_raw(&mut self) -> bool {
+        self.bytes.transport.is_plain() && self.bytes.input.is_empty()
+    }
+
+    fn poll_fill_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(self.bytes.transport.poll_fill(cx, pipe))?;
+        exchange.request.length += count as u64;
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_drain_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        if self.has_unsent() {
+            return Poll::Pending;
+        }
+        let count = ready!(self.bytes.transport.poll_drain(cx, pipe))?;
+        exchange.wire.bytes += count as u64;
+        Poll::Ready(Ok(count))
     }
 
     fn finish(&mut self, _: &mut Flow) {}
