@@ -2,34 +2,7 @@
 
 use std::io::Read;
 
-use flate2::read::MultiGzDecoder;
-
-use crate::response::Response;
-
-/// The content of a response without the coding, gzip or brotli; a body that is broken, or has no such coding, stays
-/// as it is.
-pub fn content(response: &Response) -> Vec<u8> {
-    let plain = match response.field("Content-Encoding") {
-        Some("gzip") => inflate(&response.body),
-        Some("br") => unfold(&response.body),
-        _ => None,
-    };
-    plain.unwrap_or_else(|| response.body.clone())
-}
-
-/// What was compressed with brotli; `None` where it is broken or its end is missing.
-fn unfold(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut plain = Vec::new();
-    let whole = !bytes.is_empty() && brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).is_ok();
-    whole.then_some(plain)
-}
-
-/// What was compressed in the gzip format; `None` where it is broken or its end is missing.
-pub fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut plain = Vec::new();
-    let whole = !bytes.is_empty() && MultiGzDecoder::new(bytes).read_to_end(&mut plain).is_ok();
-    whole.then_some(plain)
-}
+pub use migrate::compare::{content, inflate};
 
 /// Bytes in the gzip format.
 pub fn deflate(bytes: &[u8]) -> Vec<u8> {

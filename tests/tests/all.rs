@@ -41,6 +41,7 @@ mod logs;
 mod manual;
 mod members;
 mod memory;
+mod migrate;
 mod names;
 mod node;
 mod packaging;

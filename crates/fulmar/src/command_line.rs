@@ -120,11 +120,12 @@ impl Flags {
 pub(crate) const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
 
 /// Words that stand for an option or a command, and how these are written.
-const WORDS: [(&str, &str); 17] = [
+const WORDS: [(&str, &str); 18] = [
     ("serve", "serve"),
     ("proxy", "proxy"),
     ("explain", "explain"),
     ("lint", "lint"),
+    ("migrate", "migrate"),
     ("fmt", "fmt"),
     ("cache", "cache"),
     ("certificates", "certificates"),

@@ -27,6 +27,8 @@ use crate::subcommand::{self, Named};
 use question::Url;
 use report::Report;
 
+pub(crate) use report::place;
+
 /// Shows how Fulmar would answer a request: the server and the location that it chooses, and why; each rewrite; each
 /// file that it looks for; the rule that rejects the request; and the response, or the upstream server.
 ///

@@ -24,6 +24,7 @@ mod lint;
 mod listening;
 mod local_certificates;
 mod messages;
+mod migrate;
 mod paths;
 mod pid_file;
 mod proxy;

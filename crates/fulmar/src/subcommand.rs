@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser};
 
 use crate::command_line::Flags;
 use crate::console::{err, out};
-use crate::{cache, certificate_list, completions, explain, fmt, lint, proxy, serve, status};
+use crate::{cache, certificate_list, completions, explain, fmt, lint, migrate, proxy, serve, status};
 
 /// A command of the program, `fulmar NAME`.
 pub(crate) struct Subcommand {
@@ -26,6 +26,7 @@ pub(crate) const ALL: &[Subcommand] = &[
     Subcommand { name: "status", run: status::run, arguments: status::Arguments::command },
     Subcommand { name: "explain", run: explain::run, arguments: explain::Arguments::command },
     Subcommand { name: "lint", run: lint::run, arguments: lint::Arguments::command },
+    Subcommand { name: "migrate", run: migrate::run, arguments: migrate::Arguments::command },
     Subcommand { name: "fmt", run: fmt::run, arguments: fmt::Arguments::command },
     Subcommand { name: "cache", run: cache::run, arguments: cache::Arguments::command },
     Subcommand {

@@ -35,6 +35,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
        fulmar proxy --to host:port [--listen address] [--port port] [--tls | --domain name] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
+       fulmar migrate [--server file] [--log file] [--urls file] [--json | --html file] [file]
        fulmar fmt [--write | --check] file...
        fulmar cache list | stat | purge directory
        fulmar certificates [-c file] [--json]
@@ -58,6 +59,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   proxy          passes requests to another server without a configuration; see fulmar proxy --help
   explain        shows how Fulmar would answer a request, and why; see fulmar explain --help
   lint           finds traps in a configuration; see fulmar lint --help
+  migrate        compares the installed server with Fulmar; see fulmar migrate --help
   fmt            formats configuration files; see fulmar fmt --help
   cache          lists and removes cached responses; see fulmar cache --help
   certificates   lists automatic certificates; see fulmar certificates --help

@@ -19,6 +19,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("proxy_protocol", 1),
     ("journal", 2),
     ("lint", 2),
+    ("migrate", 2),
     ("policy", 2),
     ("tls", 2),
     ("acme", 3),

@@ -20,11 +20,11 @@ pub(super) struct Report<'a> {
 }
 
 /// Where a directive was written.
-pub(super) struct Place {
-    pub(super) file: String,
-    pub(super) line: u32,
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: u32,
     /// The directive, without its block.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// A response's head as it would be on the wire.
@@ -122,16 +122,21 @@ impl Report<'_> {
 
     /// A place with its text on one line.
     pub(super) fn place(&self, span: Option<Span>) -> Option<Place> {
-        let span = span?;
-        let (start, end) = (usize::try_from(span.start).ok()?, usize::try_from(span.end).ok()?);
-        let text = printable(self.sources.text(span.file).get(start..end)?).replace("\\x0A", " ");
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        // What lies next to the main file is named as the configuration names it.
-        let path = self.sources.path(span.file);
-        let path = path.strip_prefix(self.directory).unwrap_or(path);
-        let file = printable(path.as_os_str().as_encoded_bytes());
-        Some(Place { file, line: span.line, text })
+        place(span, self.sources, self.directory)
     }
+}
+
+/// A place with its text on one line; `directory` is that of the main file.
+pub(crate) fn place(span: Option<Span>, sources: &Sources, directory: &Path) -> Option<Place> {
+    let span = span?;
+    let (start, end) = (usize::try_from(span.start).ok()?, usize::try_from(span.end).ok()?);
+    let text = printable(sources.text(span.file).get(start..end)?).replace("\\x0A", " ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // What lies next to the main file is named as the configuration names it.
+    let path = sources.path(span.file);
+    let path = path.strip_prefix(directory).unwrap_or(path);
+    let file = printable(path.as_os_str().as_encoded_bytes());
+    Some(Place { file, line: span.line, text })
 }
 
 impl Answer {

@@ -138,11 +138,13 @@ fn chunks(response: &mut Response, bytes: &[u8], ended: bool) -> Option<usize> {
         let size = std::str::from_utf8(&bytes[at..at + line])
             .ok()
             .and_then(|text| usize::from_str_radix(text, 16).ok());
-        let Some(size) = size else {
+        let data = at + line + 2;
+        // A size beyond the end of memory is no size.
+        let Some(size) = size.filter(|size| data.checked_add(*size).is_some_and(|end| end < usize::MAX - 2))
+        else {
             response.broken = Some("bad chunk size");
             return Some(bytes.len());
         };
-        let data = at + line + 2;
         if size == 0 {
             return trailers(response, bytes, data, ended);
         }

@@ -1,0 +1,286 @@
+//! `fulmar migrate`: the installed nginx and Fulmar get the same requests, and their responses are compared.
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf, absolute};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ::migrate::client::Request;
+use ::migrate::report::Findings;
+use ::migrate::{Decision, Failure, OldServer, Options};
+use clap::Parser;
+use conf::{Inputs, Node, Sources, Span};
+use contract::inputs::System;
+use journal::ErrorLog;
+use server::{Content, End, Question};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::configuration::{Configuration, Read, Reader, Refusal};
+use crate::console::{err, out, say};
+use crate::paths::Paths;
+use crate::{explain, messages, subcommand};
+
+/// Compares the installed nginx with Fulmar. Both run copies of the configuration on spare ports of the loopback interface,
+/// get the same requests, and their responses are compared. No file changes outside of a temporary directory.
+///
+/// The requests come from the configuration, from the files that it serves, from --log and from --urls. Requests that the configuration
+/// passes to other servers reach these servers: only GET and HEAD requests are sent there.
+///
+/// The exit status is 0 if the responses agree or their differences are meant; 1 if there are other differences; 2 if
+/// there is no comparison.
+#[derive(Debug, Parser)]
+#[command(name = "fulmar migrate", bin_name = "fulmar migrate", version = server::VERSION)]
+pub(crate) struct Arguments {
+    /// The configuration of the installed server
+    #[arg(value_name = "FILE", default_value = "/etc/nginx/nginx.conf")]
+    configuration: PathBuf,
+    /// The program of the installed server [default: nginx on the PATH]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    /// Where relative paths start [default: as the installed server was built]
+    #[arg(short, value_name = "DIRECTORY")]
+    prefix: Option<PathBuf>,
+    /// An access log: its GET and HEAD requests, the most frequent first, one of each kind
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// A list of URLs or paths, one a line
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// Hosts for requests without a host
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    hosts: Vec<String>,
+    /// Requests that are made, without their variants
+    #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
+    max: usize,
+    /// Seconds for all requests
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    time: u64,
+    /// Make no request that the configuration passes to another server
+    #[arg(long)]
+    no_upstreams: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write the report as an HTML page to this new file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// The exit status where there is no comparison.
+const NO_COMPARISON: u8 = 2;
+
+/// Compares; `arguments` begins with the program's own name, and `migrate` follows.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let arguments: Arguments = match subcommand::arguments(arguments, ExitCode::from(NO_COMPARISON)) {
+        Ok(arguments) => arguments,
+        Err(status) => return status,
+    };
+    match compare(&arguments) {
+        Ok((findings, old)) => report(&arguments, &findings, &old),
+        Err(text) => {
+            say(text.trim_end());
+            ExitCode::from(NO_COMPARISON)
+        }
+    }
+}
+
+fn compare(arguments: &Arguments) -> Result<(Findings, OldServer), String> {
+    let old = OldServer::ask(&program(arguments)?)?;
+    let in_place = |path: &Path| absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    let conf = in_place(&arguments.configuration)?;
+    let conf_directory = conf.parent().unwrap_or(Path::new("/")).to_path_buf();
+    let prefix = match &arguments.prefix {
+        Some(prefix) => in_place(prefix)?,
+        None => old.prefix().unwrap_or_else(|| conf_directory.clone()),
+    };
+    let (nodes, sources) = read(&conf)?;
+    say(&format!("comparing {} ({}) with Fulmar {}", old.name, old.path.display(), server::VERSION));
+    let paths = Paths { conf, prefix: prefix.clone(), error_log: None, error_log_given: true };
+    let judged = judge(paths, (&nodes, &sources));
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let registered = signal_hook::flag::register(signal, Arc::clone(&stop));
+        registered.map_err(|error| format!("cannot handle signals: {error}"))?;
+    }
+    let fail = |error: io::Error| format!("cannot make a directory for the run: {error}");
+    let directory = tempfile::Builder::new().prefix("fulmar-migrate-").tempdir().map_err(fail)?;
+    // Workers with another user pass through it; the copies in it are readable by their owner only.
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).map_err(fail)?;
+    let explain = |request: &Request, port: u16, is_encrypted: bool| {
+        let (configuration, has_tls) = judged.as_ref()?;
+        decide(configuration, &conf_directory, &question(request, port, is_encrypted && *has_tls))
+    };
+    let options = Options {
+        nodes: &nodes,
+        conf_directory: &conf_directory,
+        prefix: &prefix,
+        old: &old,
+        fulmar: &env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?,
+        directory: directory.path(),
+        log: arguments.log.as_deref(),
+        urls: arguments.urls.as_deref(),
+        hosts: &arguments.hosts,
+        requests_max: arguments.max,
+        time: Duration::from_secs(arguments.time),
+        passes: !arguments.no_upstreams,
+        is_root: net::identity::is_superuser(),
+        stop: &stop,
+        explain: &explain,
+    };
+    let findings = ::migrate::run(&options).map_err(|failure| match failure {
+        Failure::OldServer(text) => {
+            format!("the installed server does not start with a copy of the configuration:\n{text}")
+        }
+        Failure::Fulmar(text) => format!("Fulmar does not start with a copy of the configuration:\n{text}"),
+        Failure::System(text) => text,
+    })?;
+    Ok((findings, old))
+}
+
+/// The program of the installed server.
+fn program(arguments: &Arguments) -> Result<PathBuf, String> {
+    if let Some(path) = &arguments.server {
+        return Ok(path.clone());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/local/nginx/sbin"].map(PathBuf::from);
+    let found = env::split_paths(&path).chain(usual).map(|directory| directory.join("nginx"));
+    found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        "no nginx on the PATH: name the program of the installed server with --server FILE".to_owned()
+    })
+}
+
+fn read(conf: &Path) -> Result<(Vec<Node>, Sources), String> {
+    let loaded = conf::load(&System, conf, None);
+    let Some(error) = loaded.error else { return Ok((loaded.nodes, loaded.sources)) };
+    let error = conf::in_place_of_nginx(&error, &loaded.sources).unwrap_or(error);
+    let read = Read { sources: loaded.sources, notes: Vec::new() };
+    messages::refusal(&Refusal { error, further: Vec::new(), read }, &ErrorLog::default());
+    Err(format!("cannot read \"{}\"", conf.display()))
+}
+
+/// What Fulmar says about the configuration where it is: the messages of `-t`, and how much `fulmar lint` finds. Gives the
+/// configuration that explains requests, and whether its addresses have TLS.
+fn judge(paths: Paths, (nodes, sources): (&[Node], &Sources)) -> Option<(Configuration, bool)> {
+    let name = paths.conf.display().to_string();
+    let found = lint::check(nodes).len();
+    if found > 0 {
+        let findings = if found == 1 { "finding" } else { "findings" };
+        say(&format!("{found} {findings}, which fulmar lint -c \"{name}\" shows"));
+    }
+    let reader = Reader::new(Arc::new(System), paths.clone(), None, modules::ALL.to_vec());
+    let refusal = match reader.read() {
+        Ok(configuration) => {
+            messages::notes(&configuration.read, &ErrorLog::default());
+            return Some((configuration, true));
+        }
+        Err(refusal) => refusal,
+    };
+    messages::refusal(&refusal, &ErrorLog::default());
+    // The keys of certificates may be readable for root only.
+    let inputs = Arc::new(WithoutTls::new(nodes, sources));
+    let configuration = Reader::new(inputs, paths, None, modules::ALL.to_vec()).read().ok();
+    if configuration.is_none() {
+        say("Fulmar cannot read the configuration where it is, so causes of differences are not named");
+    }
+    Some((configuration?, false))
+}
+
+/// The files, and the configuration without what TLS needs. All else in it stays where it is.
+struct WithoutTls(HashMap<PathBuf, Vec<u8>>);
+
+impl WithoutTls {
+    fn new(nodes: &[Node], sources: &Sources) -> WithoutTls {
+        let mut texts: HashMap<PathBuf, Vec<u8>> =
+            sources.iter().map(|(_, path, text)| (path.to_owned(), text.to_vec())).collect();
+        blank(nodes, sources, &mut texts);
+        WithoutTls(texts)
+    }
+}
+
+impl Inputs for WithoutTls {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.0.get(path).map_or_else(|| System.read(path), |text| Ok(text.clone()))
+    }
+
+    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        System.glob(pattern)
+    }
+
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        System.resolve(name)
+    }
+}
+
+/// Puts spaces in the place of directives about clients' TLS, up to their semicolon, and of such words of `listen`.
+fn blank(nodes: &[Node], sources: &Sources, texts: &mut HashMap<PathBuf, Vec<u8>>) {
+    for node in nodes {
+        let name = node.name.as_str().unwrap_or_default();
+        let mut spans: Vec<(Span, bool)> = Vec::new();
+        if name == "ssl" || name.starts_with("ssl_") {
+            spans.push((node.span, true));
+        } else if name == "listen" {
+            let words = node.args.iter().filter(|word| ["ssl", "http2"].iter().any(|name| word.is(name)));
+            spans.extend(words.map(|word| (word.span, false)));
+        }
+        for (span, to_semicolon) in spans {
+            let Some(text) = texts.get_mut(sources.path(span.file)) else { continue };
+            let offset = |at: u32| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+            let (start, end) = (offset(span.start), offset(span.end));
+            let rest = text[end..].iter().position(|byte| *byte == b';').map_or(0, |at| at + 1);
+            let end = if to_semicolon { end + rest } else { end };
+            text[start..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        }
+        blank(node.children(), sources, texts);
+    }
+}
+
+fn question(request: &Request, port: u16, is_encrypted: bool) -> Question {
+    let Request { method, target, host, .. } = request;
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    Question { head: head.into_bytes(), client, port, address: None, is_encrypted }
+}
+
+/// The end of a request, and the last directive on the way there.
+fn decide(configuration: &Configuration, directory: &Path, question: &Question) -> Option<Decision> {
+    let explanation = server::explain(&configuration.site, question).ok()?;
+    let sources = &configuration.read.sources;
+    let places =
+        explanation.steps.iter().rev().filter_map(|step| explain::place(step.place, sources, directory));
+    Some(Decision {
+        is_passed: matches!(explanation.end, End::Passed),
+        is_file: matches!(explanation.end, End::Answered(_, Content::File)),
+        place: places.map(|place| (place.file, place.line, place.text)).next(),
+    })
+}
+
+fn report(arguments: &Arguments, findings: &Findings, old: &OldServer) -> ExitCode {
+    if arguments.json {
+        out(format!("{}\n", findings.json()).as_bytes());
+    } else {
+        out(findings.text().as_bytes());
+    }
+    if let Some(path) = &arguments.html {
+        let page = ::migrate::page::html(findings, &format!("{} and Fulmar {}", old.name, server::VERSION));
+        let written =
+            fs::File::create_new(path).and_then(|mut file| io::Write::write_all(&mut file, page.as_bytes()));
+        if let Err(error) = written {
+            err(&format!("fulmar: cannot write \"{}\": {error}\n", path.display()));
+            return ExitCode::from(NO_COMPARISON);
+        }
+    }
+    match (findings.requests, findings.unexpected()) {
+        (0, _) => ExitCode::from(NO_COMPARISON),
+        (_, 0) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
