@@ -168,3 +168,40 @@ fn the_status_is_for_pipelines() {
     assert_eq!(status(TRAPS, &["--allow", "no-such-rule"]), 2);
     assert_eq!(status(TRAPS, &["--nonsense"]), 2);
 }
+
+#[test]
+fn weaknesses_depend_on_the_version_of_nginx() {
+    let directory = TempDir::with_prefix("lint-").unwrap();
+    let conf =
+        "events {}\nhttp {\n    server {\n        listen 8080;\n        location /v/ { mp4; }\n    }\n}\n";
+    fs::write(directory.path().join("nginx.conf"), conf).unwrap();
+    let found = |version: &[&str]| {
+        let output = lint(directory.path(), &[&["--cve", "--json", "--deny", "warn"], version].concat());
+        let lines = text(&output.stdout);
+        let ids: Vec<String> = lines
+            .lines()
+            .map(|line| {
+                let object: Value = serde_json::from_str(line).unwrap();
+                assert_eq!(object["line"], 5);
+                object["rule"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        (ids.join(" "), output.status.code())
+    };
+    assert_eq!(found(&[]), ("CVE-2024-7347 CVE-2026-27784 CVE-2026-32647".to_owned(), Some(1)));
+    assert_eq!(found(&["--server-version", "1.26.2"]), ("CVE-2026-27784 CVE-2026-32647".to_owned(), Some(1)));
+    assert_eq!(found(&["--server-version", "1.28.3"]), (String::new(), Some(0)));
+    let output = lint(directory.path(), &["--cve", "--server-version", "1.26.1"]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("fixed in 1.27.1 and 1.26.2; https://") && said.contains("(CVE-2024-7347)"),
+        "{said}"
+    );
+    assert_eq!(
+        lint(directory.path(), &["--server-version", "1.26.1"]).status.code(),
+        Some(2),
+        "without --cve"
+    );
+    let wrong = lint(directory.path(), &["--cve", "--server-version", "new"]);
+    assert!(text(&wrong.stderr).contains("three numbers"), "{}", text(&wrong.stderr));
+}

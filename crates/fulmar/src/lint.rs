@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ::lint::Finding;
+use ::lint::{Finding, Version};
 use clap::{Parser, ValueEnum};
 use conf::tree::printable;
-use conf::{Diagnostic, Level, Sources, Span, catalogue};
+use conf::{Diagnostic, Level, Node, Sources, Span, catalogue};
 use contract::inputs::System;
 use journal::ErrorLog;
 use serde_json::{Value, json};
@@ -37,6 +37,12 @@ pub(crate) struct Arguments {
     /// A rule that is not applied; may be given several times
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
+    /// Find public weaknesses of nginx that the configuration exposes a server to, in place of traps
+    #[arg(long)]
+    cve: bool,
+    /// With --cve: only weaknesses of this version of nginx, such as 1.22.1
+    #[arg(long, value_name = "VERSION", requires = "cve")]
+    server_version: Option<Version>,
     /// Print a JSON object for each finding
     #[arg(long)]
     json: bool,
@@ -90,12 +96,18 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         say(&format!("there is no rule \"{unknown}\""));
         return ExitCode::from(UNREADABLE);
     }
-    let Arguments { named, deny, allow, json } = arguments;
+    let Arguments { named, deny, allow, cve, server_version, json } = arguments;
     let flags = named.flags();
-    let (findings, sources) = match look(flags.clone(), &allow) {
-        Ok(found) => found,
+    let (nodes, sources) = match read(flags.clone()) {
+        Ok(read) => read,
         Err(status) => return status,
     };
+    if cve {
+        let findings = ::lint::check_weaknesses(&nodes, server_version);
+        return report(&findings, None, &sources, Output { deny, json });
+    }
+    let mut findings = ::lint::check(&nodes);
+    findings.retain(|finding| !allow.iter().any(|id| id == finding.rule.id));
     let Some(paths) = Paths::told(&flags) else { return ExitCode::from(UNREADABLE) };
     let reader = Reader::new(Arc::new(System), paths, flags.globals, modules::ALL.to_vec());
     let beside = if allow.iter().any(|id| id == HTACCESS) { None } else { look_beside(&reader) };
@@ -110,7 +122,7 @@ fn look_beside(reader: &Reader) -> Option<Survey> {
     reader.read().ok()?.site.survey()
 }
 
-fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitCode> {
+fn read(flags: Flags) -> Result<(Vec<Node>, Sources), ExitCode> {
     let paths = Paths::told(&flags).ok_or(ExitCode::from(UNREADABLE))?;
     let loaded = conf::load(&System, &paths.conf, flags.globals.as_deref());
     if let Some(error) = loaded.error {
@@ -124,9 +136,7 @@ fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitC
     }
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, _) = conf::wrap_bare(loaded.nodes, &http_only);
-    let mut findings = ::lint::check(&nodes);
-    findings.retain(|finding| !allow.iter().any(|id| id == finding.rule.id));
-    Ok((findings, loaded.sources))
+    Ok((nodes, loaded.sources))
 }
 
 fn report(findings: &[Finding], beside: Option<&Survey>, sources: &Sources, output: Output) -> ExitCode {

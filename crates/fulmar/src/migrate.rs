@@ -20,6 +20,7 @@ use clap::Parser;
 use conf::{Inputs, Node, Sources, Span};
 use contract::inputs::System;
 use journal::ErrorLog;
+use lint::Version;
 use server::{Content, End, Question};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -104,6 +105,7 @@ fn compare(arguments: &Arguments) -> Result<(Findings, OldServer), String> {
     let (nodes, sources) = read(&conf)?;
     say(&format!("comparing {} ({}) with Fulmar {}", old.name, old.path.display(), server::VERSION));
     let paths = Paths { conf, prefix: prefix.clone(), error_log: None, error_log_given: true };
+    weaknesses(&paths, &nodes, &old);
     let judged = judge(paths, (&nodes, &sources));
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -165,6 +167,19 @@ fn read(conf: &Path) -> Result<(Vec<Node>, Sources), String> {
     let read = Read { sources: loaded.sources, notes: Vec::new() };
     messages::refusal(&Refusal { error, further: Vec::new(), read }, &ErrorLog::default());
     Err(format!("cannot read \"{}\"", conf.display()))
+}
+
+/// How many public weaknesses of the installed server its configuration may expose.
+fn weaknesses(paths: &Paths, nodes: &[Node], old: &OldServer) {
+    let Ok(version) = old.version().parse::<Version>() else { return };
+    let count = lint::check_weaknesses(nodes, Some(version)).len();
+    if count > 0 {
+        let name = paths.conf.display();
+        let places = if count == 1 { "place" } else { "places" };
+        say(&format!(
+            "{count} {places} may expose public weaknesses of nginx {version}: fulmar lint --cve --server-version {version} -c \"{name}\""
+        ));
+    }
 }
 
 /// What Fulmar says about the configuration where it is: the messages of `-t`, and how much `fulmar lint` finds. Gives the

@@ -34,7 +34,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
        fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls | --domain name] [--quiet]
        fulmar proxy --to host:port [--listen address] [--port port] [--tls | --domain name] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
-       fulmar lint [-c file] [--deny level] [--allow rule] [--json]
+       fulmar lint [-c file] [--deny level] [--allow rule] [--cve] [--json]
        fulmar migrate [--server file] [--log file] [--urls file] [--json | --html file] [file]
        fulmar fmt [--write | --check] file...
        fulmar cache list | stat | purge directory

@@ -11,9 +11,12 @@ mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod weaknesses;
 
 use conf::{Level, Node, Span};
 use tree::Tree;
+
+pub use weaknesses::{Version, Weakness, check_weaknesses, weaknesses};
 
 /// A trap.
 #[derive(Debug)]
@@ -31,8 +34,11 @@ pub struct Rule {
     pub bad: &'static str,
     /// The same without it.
     pub good: &'static str,
-    check: fn(&Tree<'_>) -> Vec<Found>,
+    check: Check,
 }
+
+/// Looks for the places of one trap.
+type Check = fn(&Tree<'_>) -> Vec<Found>;
 
 /// A place where a rule has something to say.
 #[derive(Debug)]
@@ -64,14 +70,18 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 
 /// All findings in a configuration, in the order of the text.
 pub fn check(nodes: &[Node]) -> Vec<Finding> {
-    let tree = Tree::new(nodes);
-    let mut findings: Vec<Finding> = rules()
+    findings(&Tree::new(nodes), rules())
+}
+
+/// What these rules find.
+fn findings(tree: &Tree<'_>, rules: impl Iterator<Item = &'static Rule>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = rules
         .flat_map(|rule| {
             let finding = move |found: Found| {
                 let Found { place, under, text, fix } = found;
                 Finding { rule, place, under, text, fix }
             };
-            (rule.check)(&tree).into_iter().map(finding)
+            (rule.check)(tree).into_iter().map(finding)
         })
         .collect();
     findings.sort_by_key(|finding| (finding.place.file.0, finding.place.start, finding.rule.id));
