@@ -1,15 +1,18 @@
 //! `fulmar migrate` as a program, between the real nginx and Fulmar.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::binary::{Server, have_nginx};
+use tests::origin::{Origin, ok};
 
 /// A site in a directory: `nginx.conf` with this content of `http {}`, and files below `html`.
 fn site(http: &str) -> TempDir {
@@ -150,6 +153,42 @@ fn meant_differences_have_their_row() {
             );
         }
     }
+}
+
+/// Applications get GET and HEAD requests only, and none with `--no-upstreams`; that goes for subrequests, too.
+#[test]
+fn applications_get_only_what_they_may() {
+    if !have_nginx() {
+        return;
+    }
+    let methods = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&methods);
+    let origin = Origin::start(move |asked| {
+        let text = String::from_utf8_lossy(&asked.text).into_owned();
+        seen.lock().unwrap().insert(text.split(' ').next().unwrap_or_default().to_owned());
+        ok("application")
+    });
+    let site = site(&format!(
+        "server {{
+            listen 80;
+            root html;
+            error_page 405 = @application;
+            location @application {{ proxy_pass http://{0}; }}
+            location /app/ {{ proxy_pass http://{0}; }}
+            location /d/ {{ auth_request /auth; }}
+            location = /auth {{ internal; proxy_pass http://{0}; }}
+        }}",
+        origin.address()
+    ));
+    let (status, report) = found(site.path(), &["--no-upstreams"]);
+    assert_eq!(status, Some(0), "{report:#}");
+    assert_eq!(methods.lock().unwrap().len(), 0, "{methods:?}");
+    assert!(report["not_tried"].to_string().contains("--no-upstreams"), "{report:#}");
+    let (status, report) = found(site.path(), &[]);
+    assert_eq!(status, Some(0), "{report:#}");
+    assert!(report["passed"].as_u64().unwrap() > 1, "{report:#}");
+    let methods = methods.lock().unwrap();
+    assert_eq!(methods.iter().map(String::as_str).collect::<Vec<_>>(), ["GET", "HEAD"]);
 }
 
 /// A server that is not nginx: `-V` works, and the rest is up to the script.

@@ -18,6 +18,7 @@ use ::migrate::report::Findings;
 use ::migrate::{Decision, Failure, OldServer, Options};
 use clap::Parser;
 use conf::{Inputs, Node, Sources, Span};
+use contract::Event;
 use contract::inputs::System;
 use journal::ErrorLog;
 use lint::Version;
@@ -272,10 +273,15 @@ fn decide(configuration: &Configuration, directory: &Path, question: &Question) 
     let places =
         explanation.steps.iter().rev().filter_map(|step| explain::place(step.place, sources, directory));
     Some(Decision {
-        is_passed: matches!(explanation.end, End::Passed),
+        is_passed: matches!(explanation.end, End::Passed) || explanation.steps.iter().any(reaches_upstream),
         is_file: matches!(explanation.end, End::Answered(_, Content::File)),
         place: places.map(|place| (place.file, place.line, place.text)).next(),
     })
+}
+
+/// Whether a step passes the request, or a subrequest such as that of `auth_request`, to another server.
+fn reaches_upstream(step: &Event) -> bool {
+    step.member("upstream").is_some() || step.considered.iter().any(reaches_upstream)
 }
 
 fn report(arguments: &Arguments, findings: &Findings, old: &OldServer) -> ExitCode {
