@@ -7,7 +7,7 @@ use crate::response::Response;
 /// A difference that is meant.
 #[derive(Debug)]
 pub struct Known {
-    /// Its name in reports and in the manual.
+    /// Its name in reports.
     pub id: &'static str,
     /// The first cell of its row in `docs/differences.md`.
     pub row: &'static str,
