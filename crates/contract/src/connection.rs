@@ -1,58 +1,11 @@
 //! What is known of the connection that a request came by.
 
 use crate::Events;
-use conf::value::Network;
 use journal::clock::Time;
-use net::Carrier;
+use net::{Carrier, Peer};
+use proxy_protocol::PassedConnection;
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
-
-/// An end of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// An Internet address.
-    Inet(SocketAddr),
-    /// A Unix socket, with its path if it has one.
-    Unix(Option<Box<[u8]>>),
-}
-
-impl Peer {
-    /// The address without the port, as `$remote_addr` shows it.
-    pub fn address(&self) -> String {
-        match self {
-            Peer::Inet(address) => address.ip().to_string(),
-            Peer::Unix(_) => "unix:".to_owned(),
-        }
-    }
-
-    /// The port; a Unix socket has none.
-    pub fn port(&self) -> Option<u16> {
-        match self {
-            Peer::Inet(address) => Some(address.port()),
-            Peer::Unix(_) => None,
-        }
-    }
-}
-
-/// The clients whose connections are logged in all detail.
-#[derive(Clone, Debug, Default)]
-pub struct DebuggedClients {
-    /// By their addresses.
-    pub networks: Vec<Network>,
-    /// All that come by a Unix socket.
-    pub unix: bool,
-}
-
-impl DebuggedClients {
-    /// Whether a client is one of them.
-    pub fn has(&self, client: &Peer) -> bool {
-        match client {
-            Peer::Inet(address) => self.networks.iter().any(|network| network.net.contains(&address.ip())),
-            Peer::Unix(_) => self.unix,
-        }
-    }
-}
 
 /// A connection from a client.
 #[derive(Clone, Debug)]
@@ -103,17 +56,6 @@ impl Connection {
     pub fn is_early(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.early.get())
     }
-}
-
-/// A connection that a proxy passes on, as it tells by the PROXY protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedConnection {
-    /// Who opened it.
-    pub client: SocketAddr,
-    /// The address that it was opened to.
-    pub server: SocketAddr,
-    /// Further values, as they came.
-    pub values: Box<[u8]>,
 }
 
 /// What the first bytes of a connection of `stream` tell, attached to its exchange.

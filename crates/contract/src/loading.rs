@@ -2,7 +2,7 @@
 
 use crate::{LocationName, Module, Origin, Regex, Template, Variables};
 use conf::apache::Methods;
-use conf::value::{Language, Pattern, ValueError, template};
+use conf::value::{self, Pattern, template};
 use conf::{Contexts, Diagnostic, Span, Word};
 use journal::LogFiles;
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl Loading {
             logs: LogFiles::default(),
             location: None,
             htaccess: Htaccess::default(),
-            origin: crate::inputs::origin(),
+            origin: inputs::origin(),
             default_port: 80,
             directories: Vec::new(),
             notes: Vec::new(),
@@ -122,8 +122,7 @@ impl Loading {
         let pattern = match known.get(text) {
             Some(pattern) => Arc::clone(pattern),
             None => {
-                let pattern = Pattern::new(text, ignore_case, Language::Nginx);
-                let pattern = Arc::new(pattern.map_err(|error| wrong(error, word, text))?);
+                let pattern = Arc::new(value::pattern(word, text, ignore_case)?);
                 known.insert(text.into(), Arc::clone(&pattern));
                 pattern
             }
@@ -162,27 +161,5 @@ impl Loading {
             }
             None => Err(refusal),
         }
-    }
-}
-
-fn wrong(error: ValueError, word: &Word, pattern: &[u8]) -> Diagnostic {
-    let place = match &error {
-        ValueError::Pattern(wrong) => place_in(word, pattern, wrong.offset),
-        _ => word.span,
-    };
-    Diagnostic::emerg(error.to_string()).at(word.span).under(place)
-}
-
-/// Where a byte of a pattern stands that is in a word; the whole word, where it is not written as it is meant.
-fn place_in(word: &Word, pattern: &[u8], offset: usize) -> Span {
-    let quotes = usize::from(word.quoted);
-    let written = (word.span.end - word.span.start) as usize;
-    let found = word.text.windows(pattern.len().max(1)).rposition(|part| part == pattern);
-    match found.filter(|_| written == word.text.len() + 2 * quotes) {
-        Some(begin) => {
-            let start = word.span.start + u32::try_from(quotes + begin + offset).unwrap_or(0);
-            Span { start, end: word.span.end.max(start), ..word.span }
-        }
-        None => word.span,
     }
 }

@@ -1,7 +1,7 @@
 //! From a URI to a path: `root` and `alias`.
 
 use crate::{Exchange, Template};
-use http::words::{any_word, where_is};
+use http::uri::{has_parent_segment, may_climb};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -114,31 +114,5 @@ impl Root {
             return Err(MapError::Unsafe);
         }
         Ok(())
-    }
-}
-
-/// Whether any segment of a path is `..`. Few paths have two dots in a row, which is seen at a glance.
-pub(crate) fn has_parent_segment(path: &[u8]) -> bool {
-    may_climb(path) && path.split(|&byte| byte == b'/').any(|segment| segment == b"..")
-}
-
-/// Whether a text has two dots in a row or a NUL.
-fn may_climb(text: &[u8]) -> bool {
-    any_word(text, |word| {
-        let dots = where_is(word, b'.');
-        (dots & (dots << 8)) | where_is(word, 0) != 0
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::has_parent_segment;
-
-    #[test]
-    fn only_whole_segments_climb() {
-        assert!(has_parent_segment(b"/a/../b"));
-        assert!(has_parent_segment(b".."));
-        assert!(has_parent_segment(b"/a/.."));
-        assert!(!has_parent_segment(b"/a..b/..c/d.."));
     }
 }

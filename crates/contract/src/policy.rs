@@ -1,6 +1,6 @@
 //! The settings of a scope that the server itself acts on.
 
-use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy};
+use crate::{Amount, Opener, Overlay, Root, Template, TlsPolicy};
 use bytes::Bytes;
 use conf::Span;
 use http::{Status, TypesByExtension};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use ::policy::{
-    BodyFile, HeadPolicy, Http2Policy, KeepalivePolicy, LingeringClose, LingeringPolicy, PrereadPolicy,
-    RedirectPolicy, RequestBodyPolicy,
+    BodyFile, DebuggedClients, ErrorAnswer, HeadPolicy, Http2Policy, KeepalivePolicy, LingeringClose,
+    LingeringPolicy, PrereadPolicy, RedirectPolicy, RequestBodyPolicy, VerifyClient,
 };
 
 /// The settings of a scope that the server itself acts on. Modules fill it when they compile.
@@ -106,17 +106,6 @@ pub struct ErrorPage {
     pub is_public: bool,
     /// Where it is named, in a file of the site.
     pub place: Option<Span>,
-}
-
-/// The status that is sent with an error page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorAnswer {
-    /// The error's own.
-    Original,
-    /// Another.
-    Fixed(Status),
-    /// Whatever the page answers.
-    FromTarget,
 }
 
 impl Policy {

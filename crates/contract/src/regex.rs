@@ -1,10 +1,9 @@
 //! A regular expression whose captures become the exchange's.
 
 use crate::{Definition, Exchange, VariableId, Variables};
-use conf::value::{Candidate, Captures, Pattern, PatternSet, TooManySteps};
+use conf::value::{Candidate, Captures, Pattern, PatternSet, PatternSets, TooManySteps};
 use journal::Level;
 use journal::counters::{self, Count};
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -78,10 +77,6 @@ pub struct Regexes {
     set: Option<Arc<PatternSet>>,
 }
 
-/// The automata of a configuration by what they are made of: very many servers have the same list of patterns.
-#[derive(Default)]
-pub struct PatternSets(HashMap<Box<[Arc<Pattern>]>, Arc<PatternSet>>);
-
 impl Regexes {
     /// These patterns, in their order.
     pub fn new(regexes: Vec<Regex>) -> Regexes {
@@ -93,15 +88,7 @@ impl Regexes {
         if regexes.is_empty() {
             return Regexes::default();
         }
-        let patterns: Box<[_]> = regexes.iter().map(|regex| Arc::clone(&regex.pattern)).collect();
-        let set = match sets.0.get(&patterns) {
-            Some(set) => Arc::clone(set),
-            None => {
-                let set = Arc::new(PatternSet::new(patterns.iter().map(AsRef::as_ref)));
-                sets.0.insert(patterns, Arc::clone(&set));
-                set
-            }
-        };
+        let set = sets.share(regexes.iter().map(|regex| Arc::clone(&regex.pattern)).collect());
         Regexes { set: Some(set), regexes: regexes.into() }
     }
 

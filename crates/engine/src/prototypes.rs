@@ -479,7 +479,7 @@ fn a_scope_compiled_while_serving() {
     let mut flow = bench.flow("/dir/file");
     let modules: &[&Module] = &[&MINIATURES];
     let base = Arc::clone(&bench.loaded.config);
-    let mut overlay = Config::over(&base, contract::inputs::origin());
+    let mut overlay = Config::over(&base, inputs::origin());
     let main = base.view(Config::MAIN);
     let http = *main.get(&site::HTTP).unwrap();
     let server = *main.at(http).here(&site::SERVER)[0].value;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use acme::Order;
 use clap::{Parser, Subcommand};
-use contract::inputs::System;
+use inputs::System;
 use journal::ErrorLog;
 use net::control::Command;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use conf::Inputs;
-use contract::inputs::System;
+use inputs::System;
 use journal::Level;
 use tls::{Nearness, Validity};
 

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use contract::inputs::System;
+use inputs::System;
 use journal::ErrorLog;
 
 use crate::command_line::Flags;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use conf::{Inputs, Memory};
-use contract::inputs::System;
+use inputs::System;
 
 /// Files in memory, and those at or below these paths of the disk.
 pub(crate) struct Layered {

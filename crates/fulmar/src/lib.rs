@@ -51,7 +51,7 @@ mod worker;
 use command_line::{Flags, UsageError};
 use configuration::Reader;
 use console::{err, out, say};
-use contract::inputs::System;
+use inputs::System;
 use net::control::Command;
 use paths::Paths;
 use start::Purpose;

@@ -8,7 +8,7 @@ use ::lint::{Finding, Version};
 use clap::{Parser, ValueEnum};
 use conf::tree::printable;
 use conf::{Diagnostic, Level, Node, Sources, Span, catalogue};
-use contract::inputs::System;
+use inputs::System;
 use journal::ErrorLog;
 use serde_json::{Value, json};
 use site::{FoundFile, Problem, Survey};

@@ -199,7 +199,7 @@ fn take(from: &mut &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::Recorder;
     use conf::{Inputs, Memory};
-    use contract::inputs::System;
+    use inputs::System;
     use std::io::ErrorKind;
     use std::path::Path;
     use std::sync::Arc;

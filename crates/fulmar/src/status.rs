@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use contract::inputs::System;
+use inputs::System;
 use journal::ErrorLog;
 use net::control::Command;
 

@@ -220,7 +220,7 @@ impl Reader {
     fn new(prefix: &Path) -> Reader {
         let mut loading = Loading::new(prefix, prefix);
         loading.modules = crate::ALL.into();
-        Reader { config: Config::within(contract::inputs::origin()), loading, inner: HashMap::new() }
+        Reader { config: Config::within(inputs::origin()), loading, inner: HashMap::new() }
     }
 
     fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {

@@ -3,6 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+use conf::value::Network;
+use http::Status;
+use net::Peer;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +127,50 @@ pub struct RedirectPolicy {
     pub msie_refresh: bool,
     /// A request for the location's prefix without its last slash is redirected to the location.
     pub to_slash: bool,
+}
+
+/// Whether clients are asked for certificates (`ssl_verify_client`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerifyClient {
+    /// No.
+    #[default]
+    Off,
+    /// Each request needs a right one.
+    On,
+    /// A wrong one is an error, none is not.
+    Optional,
+    /// As `Optional`, and authorities need not be known.
+    OptionalNoCa,
+}
+
+/// The status that is sent with an error page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorAnswer {
+    /// The error's own.
+    Original,
+    /// Another.
+    Fixed(Status),
+    /// Whatever the page answers.
+    FromTarget,
+}
+
+/// The clients whose connections are logged in all detail.
+#[derive(Clone, Debug, Default)]
+pub struct DebuggedClients {
+    /// By their addresses.
+    pub networks: Vec<Network>,
+    /// All that come by a Unix socket.
+    pub unix: bool,
+}
+
+impl DebuggedClients {
+    /// Whether a client is one of them.
+    pub fn has(&self, client: &Peer) -> bool {
+        match client {
+            Peer::Inet(address) => self.networks.iter().any(|network| network.net.contains(&address.ip())),
+            Peer::Unix(_) => self.unix,
+        }
+    }
 }
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -31,18 +31,18 @@ pub struct ProxyHeader<'a> {
     /// How many bytes it has.
     pub length: usize,
     /// The connection that is passed on; `None` for one of the proxy's own, or of a kind that is not known.
-    pub passed: Option<PassedConnection<'a>>,
+    pub passed: Option<PassedConnection<&'a [u8]>>,
 }
 
 /// A connection that a proxy passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassedConnection<'a> {
+pub struct PassedConnection<V = Box<[u8]>> {
     /// Who opened it.
     pub client: SocketAddr,
     /// The address that it was opened to.
     pub server: SocketAddr,
     /// Further values, for [`proxy_value`]; version 1 has none.
-    pub values: &'a [u8],
+    pub values: V,
 }
 
 /// Why bytes are no header.
@@ -109,7 +109,7 @@ fn parse_line(bytes: &[u8]) -> Result<Option<ProxyHeader<'_>>, ProxyHeaderError>
 }
 
 /// `TCP4 CLIENT SERVER PORT PORT`, or `TCP6 …`.
-fn passed_by_line(line: &[u8]) -> Option<PassedConnection<'static>> {
+fn passed_by_line(line: &[u8]) -> Option<PassedConnection<&'static [u8]>> {
     let mut words = str::from_utf8(line).ok()?.split(' ');
     let is_v4 = match words.next()? {
         "TCP4" => true,
@@ -125,7 +125,7 @@ fn passed_by_line(line: &[u8]) -> Option<PassedConnection<'static>> {
     let passed = PassedConnection {
         client: address(client, client_port)?,
         server: address(server, server_port)?,
-        values: &[],
+        values: &[][..],
     };
     words.next().is_none().then_some(passed)
 }
@@ -157,19 +157,19 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<ProxyHeader<'_>>, ProxyHeaderErro
     Ok(Some(ProxyHeader { length, passed }))
 }
 
-fn passed_v4(content: &[u8]) -> Option<PassedConnection<'_>> {
+fn passed_v4(content: &[u8]) -> Option<PassedConnection<&[u8]>> {
     let (client, rest) = content.split_first_chunk::<4>()?;
     let (server, rest) = rest.split_first_chunk::<4>()?;
     with_ports(IpAddr::from(*client), IpAddr::from(*server), rest)
 }
 
-fn passed_v6(content: &[u8]) -> Option<PassedConnection<'_>> {
+fn passed_v6(content: &[u8]) -> Option<PassedConnection<&[u8]>> {
     let (client, rest) = content.split_first_chunk::<16>()?;
     let (server, rest) = rest.split_first_chunk::<16>()?;
     with_ports(IpAddr::from(*client), IpAddr::from(*server), rest)
 }
 
-fn with_ports(client: IpAddr, server: IpAddr, rest: &[u8]) -> Option<PassedConnection<'_>> {
+fn with_ports(client: IpAddr, server: IpAddr, rest: &[u8]) -> Option<PassedConnection<&[u8]>> {
     let (client_port, rest) = rest.split_first_chunk::<2>()?;
     let (server_port, values) = rest.split_first_chunk::<2>()?;
     Some(PassedConnection {

@@ -46,7 +46,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Reader {
-        Reader { config: Config::within(contract::inputs::origin()), plan: Plan::default() }
+        Reader { config: Config::within(inputs::origin()), plan: Plan::default() }
     }
 
     fn level(&mut self, around: SectionId, context: Contexts, page: &'static str) -> SectionId {

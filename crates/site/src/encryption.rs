@@ -2,7 +2,8 @@
 
 use crate::certificates::{Certificates, PairSource};
 use conf::{Diagnostic, Inputs, Level, Span};
-use contract::{Identity, Origin, PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
+use contract::{Identity, Origin, Pem, PemSource, PemValue, TlsPolicy, VerifyClient};
+use inputs::PairFinder;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub(crate) fn load(
 ) -> Result<Encryption, Diagnostic> {
     let Some(policy) = policy else { return Ok(Encryption::None) };
     let inputs = &*origin.inputs;
-    let variable: Vec<_> = policy.certificates.iter().filter(|pems| is_variable(pems)).collect();
+    let variable: Vec<_> = policy.certificates.iter().filter(|pems| fixed_pair(pems).is_none()).collect();
     let passwords = policy.passwords.as_ref();
     let pairs = fixed(policy).map(|(pem, key)| pem.pair(key, passwords, inputs));
     let mut pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
@@ -68,13 +69,13 @@ pub(crate) fn load(
     let clients = is_asked.then_some(ClientCheck { trust: &trust, named: named.as_ref(), status });
     let settings = Settings { pairs: &pairs, choices: &policy.choices, clients };
     // If nothing changed, tickets, sessions and connections of the previous configuration stay valid.
-    let written = variable.iter().flat_map(|(pem, key)| [pem, key]).chain(&policy.ticket_keys);
-    let written = written.map(|pem| pem.source.to_string());
+    let written = variable.iter().flat_map(|(pem, key)| [pem.to_string(), key.to_string()]);
+    let written = written.chain(policy.ticket_keys.iter().map(|pem| pem.source.to_string()));
     let identity = Identity::default().bytes(settings.digest());
     let identity = written.fold(identity, |identity, text| identity.bytes(text));
     let made = origin
         .share(identity, || ServerPolicy::new(&settings))
-        .map_err(|error| cannot_speak(error, policy, first.span))?;
+        .map_err(|error| cannot_speak(error, policy, first.span()))?;
     // Keys may change while sessions and connections go on.
     made.set_ticket_keys(ticket_keys(policy, inputs)?);
     let made = (*made).clone().with_handshakes(policy.handshakes.clone());
@@ -104,21 +105,21 @@ fn ticket_keys(policy: &TlsPolicy, inputs: &dyn Inputs) -> Result<Vec<TicketKey>
 }
 
 /// The certificates and keys whose places variables do not name.
-fn fixed(policy: &TlsPolicy) -> impl Iterator<Item = &(Pem, Pem)> {
-    policy.certificates.iter().filter(|pems| !is_variable(pems))
+fn fixed(policy: &TlsPolicy) -> impl Iterator<Item = (&Pem, &Pem)> {
+    policy.certificates.iter().filter_map(fixed_pair)
 }
 
-fn is_variable((pem, key): &(Pem, Pem)) -> bool {
-    pem.has_variables() || key.has_variables()
+fn fixed_pair((pem, key): &(PemValue, PemValue)) -> Option<(&Pem, &Pem)> {
+    Some((pem.fixed()?, key.fixed()?))
 }
 
 /// The files that are served without a reload when they change.
 pub(crate) fn watched(policy: &TlsPolicy) -> impl Iterator<Item = &Path> {
-    let pairs = policy.certificates.iter().flat_map(|(pem, key)| [pem, key]);
+    let pairs = policy.certificates.iter().flat_map(|(pem, key)| [pem.fixed(), key.fixed()]).flatten();
     let stapled = policy.stapling_file.as_ref().filter(|_| policy.stapling.is_some());
     let files = pairs.chain(stapled).filter_map(|pem| match &pem.source {
         PemSource::File(path) => Some(path.as_path()),
-        PemSource::Text(_) | PemSource::Variable(..) => None,
+        PemSource::Text(_) => None,
     });
     files.filter(|_| policy.watched)
 }

@@ -3,9 +3,10 @@
 mod considered;
 
 use conf::Span;
+use conf::value::PatternSets;
 use conf::value::TooManySteps;
 use contract::hash::KeyedMap;
-use contract::{Exchange, LocationKind, LocationName, PatternSets, Regex, Regexes, Scope};
+use contract::{Exchange, LocationKind, LocationName, Regex, Regexes, Scope};
 use http::Method;
 use std::sync::Arc;
 

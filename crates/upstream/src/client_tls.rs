@@ -1,6 +1,7 @@
 //! How a scope speaks TLS to servers.
 
-use contract::{Exchange, PairFinder, Pem, PemSource};
+use contract::{Exchange, Pem, PemSource, PemValue};
+use inputs::PairFinder;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tls::{ClientPolicy, Pair};
@@ -47,7 +48,7 @@ impl ClientTls {
 /// A certificate for servers that variables name.
 #[derive(Debug)]
 pub(crate) struct VariablePair {
-    pub(crate) pems: (Pem, Pem),
+    pub(crate) pems: (PemValue, PemValue),
     pub(crate) finder: PairFinder,
     /// The policies with the certificates that were found: connections are kept for the same certificate.
     pub(crate) policies: Mutex<HashMap<[u8; 32], Arc<ClientPolicy>>>,
@@ -62,9 +63,9 @@ impl VariablePair {
     /// Certificate and key of a request; none is sent if the value for the certificate is empty.
     pub(crate) fn pems(&self, exchange: &Exchange) -> Option<(Pem, Pem)> {
         let (certificate, key) = (self.pems.0.evaluate(exchange), self.pems.1.evaluate(exchange));
-        let is_empty = match (&self.pems.0.source, &certificate.source) {
+        let is_empty = match (&self.pems.0, &certificate.source) {
             // Then it names the directory of the configuration.
-            (PemSource::Variable(_, _, prefix), PemSource::File(path)) => path == prefix,
+            (PemValue::Variable(variable), PemSource::File(path)) => *path == variable.prefix,
             _ => false,
         };
         (!is_empty).then_some((certificate, key))

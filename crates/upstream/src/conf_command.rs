@@ -2,7 +2,7 @@
 //! as they have a counterpart here.
 
 use conf::{Diagnostic, Word, value};
-use contract::{Args, Loading, Pem, PemSource, Written};
+use contract::{Args, Loading, Pem, PemSource, PemValue, Written};
 
 /// What commands change. Nothing by default.
 #[derive(Clone, Debug, Default)]
@@ -111,9 +111,10 @@ impl ConfCommands {
     }
 
     /// The certificate and the key that replace those of other directives. The key may be in the file of the certificate.
-    pub fn pair(&self) -> Option<(Pem, Pem)> {
+    pub fn pair(&self) -> Option<(PemValue, PemValue)> {
         let certificate = self.certificate.as_ref()?;
-        Some((certificate.clone(), self.key.as_ref().unwrap_or(certificate).clone()))
+        let key = self.key.as_ref().unwrap_or(certificate);
+        Some((PemValue::Fixed(certificate.clone()), PemValue::Fixed(key.clone())))
     }
 
     fn set_oldest(&mut self, version: &str) -> bool {

@@ -221,7 +221,7 @@ mod tests {
     use crate::tier::ServerState;
     use conf::Contexts;
     use contract::Origin;
-    use contract::inputs::System;
+    use inputs::System;
     use net::SocketAddress;
     use std::sync::Arc;
 
@@ -257,8 +257,7 @@ mod tests {
     #[test]
     fn members_come_and_go() {
         let fixed = Server::new(SocketAddress::Inet(([127, 0, 0, 9], 80).into()));
-        let (group, live) =
-            group(&[host(template()), Configured::Known(vec![fixed])], &contract::inputs::origin());
+        let (group, live) = group(&[host(template()), Configured::Known(vec![fixed])], &inputs::origin());
         assert_eq!(asked(&group), ["127.0.0.9:80"]);
         live.put(0, vec![found(1), found(2)]);
         let mut all = asked(&group);
@@ -277,7 +276,7 @@ mod tests {
     fn a_server_that_stays_keeps_what_is_known_of_it() {
         let (group, live) = group(
             &[host(template().with(PeerSettings { max_conns: 1, ..PeerSettings::DEFAULT }))],
-            &contract::inputs::origin(),
+            &inputs::origin(),
         );
         live.put(0, vec![found(1), found(2)]);
         let mut choice = Choice::new(&group, Key::default(), 0);
@@ -302,7 +301,7 @@ mod tests {
                 (Contexts::HTTP, "g"),
                 vec![host(template())],
                 Keepalive::DEFAULT,
-                &contract::inputs::origin(),
+                &inputs::origin(),
             );
             let group = Arc::new(group.chosen_by(method));
             let live = &group.live;
@@ -342,7 +341,7 @@ mod tests {
             Arc::new(Group::configured((place, "g"), servers, Keepalive::DEFAULT, origin))
         };
         let peers = |group: &Arc<Group>| Arc::clone(&group.live.peers);
-        let first = contract::inputs::origin();
+        let first = inputs::origin();
         let [http, stream] = [Contexts::HTTP, Contexts::STREAM].map(|place| group(place, &first));
         let second = Origin::new(Arc::new(System), first.finish());
         let [later_stream, later_http] =
@@ -358,7 +357,7 @@ mod tests {
             let servers = vec![Configured::Known(servers)];
             Arc::new(Group::configured((Contexts::HTTP, "g"), servers, Keepalive::DEFAULT, origin))
         };
-        let first = contract::inputs::origin();
+        let first = inputs::origin();
         let before = group(vec![server(1), server(2), server(3)], &first);
         let mut leases = Choice::new(&before, key(), 0);
         let mut failed = leases.choose().unwrap();
@@ -389,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_the_addresses_of_a_host() {
-        let first = contract::inputs::origin();
+        let first = inputs::origin();
         let (_, live) = group(&[host(template())], &first);
         live.put(0, vec![found(1)]);
         let second = Origin::new(Arc::new(System), first.finish());

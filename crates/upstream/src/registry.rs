@@ -73,7 +73,7 @@ mod tests {
     use crate::group::{Group, Keepalive};
     use crate::server::Server;
     use contract::Origin;
-    use contract::inputs::System;
+    use inputs::System;
     use net::SocketAddress;
     use std::sync::Arc;
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn equal_addresses_are_one_group() {
-        let origin = contract::inputs::origin();
+        let origin = inputs::origin();
         let registry = Registry::of(&origin);
         let implicit =
             |port: u16| registry.implicit(("A.example:80", "a.example"), vec![server(port)], &origin);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_the_registry_and_a_failed_one_loses_nothing() {
-        let first = contract::inputs::origin();
+        let first = inputs::origin();
         let serving = Arc::new(Group::new("app", vec![server(1)], Keepalive::NONE));
         Registry::of(&first).add(&serving);
         let second = Origin::new(Arc::new(System), first.finish());

@@ -4,8 +4,9 @@ use crate::client_tls::{ClientTls, VariablePair};
 use crate::conf_command::ConfCommands;
 use crate::names::Names;
 use conf::{Arity, Contexts, Diagnostic, Inputs, Span, Word, value};
-use contract::{AnyDirective, Args, Directive, Identity, Loading, PairFinder, Pem, PemSource, Rule};
+use contract::{AnyDirective, Args, Directive, Identity, Loading, Pem, PemSource, PemValue, Rule};
 use contract::{Template, View};
+use inputs::PairFinder;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tls::{ClientPolicy, ClientSettings, Pair, PairCache, PairCacheLimits, PolicyError, Trust};
@@ -16,9 +17,9 @@ pub const TLS_OPTION_COUNT: usize = 14;
 /// The directives about TLS, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
 pub struct TlsOptions {
-    pub certificate: Directive<Option<Pem>>,
+    pub certificate: Directive<Option<PemValue>>,
     pub certificate_cache: Directive<Option<Arc<PairCache>>>,
-    pub certificate_key: Directive<Option<Pem>>,
+    pub certificate_key: Directive<Option<PemValue>>,
     pub password_file: Directive<Option<Pem>>,
     pub ciphers: Directive<String>,
     pub protocols: Directive<u32>,
@@ -94,13 +95,11 @@ impl TlsOptions {
         let inputs = &*view.origin().inputs;
         let commands = ConfCommands::joined(view.all(&self.conf_command));
         let pems = commands.pair().map_or_else(|| self.pems(view), |pair| Ok(Some(pair)))?;
-        let has_variables =
-            pems.as_ref().is_some_and(|(pem, key)| pem.has_variables() || key.has_variables());
-        let (fixed, variable) = if has_variables { (None, pems) } else { (pems, None) };
+        let fixed = pems.as_ref().and_then(|(pem, key)| Some((pem.fixed()?, key.fixed()?)));
         let passwords = view.get(&self.password_file).and_then(Option::as_ref);
-        let pair = fixed.map(|(pem, key)| pem.pair(&key, passwords, inputs)).transpose()?;
+        let pair = fixed.map(|(pem, key)| pem.pair(key, passwords, inputs)).transpose()?;
         let policy = self.client_policy(view, protocols, (pair.as_ref(), &commands))?;
-        let variable = variable.map(|pems| {
+        let variable = pems.filter(|_| pair.is_none()).map(|pems| {
             let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
             let cache = view.get(&self.certificate_cache).cloned().flatten();
             let finder = PairFinder { passwords, cache };
@@ -152,15 +151,15 @@ impl TlsOptions {
     }
 
     /// The certificate that is shown to servers, and its key.
-    fn pems(&self, view: &View<'_>) -> Result<Option<(Pem, Pem)>, Diagnostic> {
+    fn pems(&self, view: &View<'_>) -> Result<Option<(PemValue, PemValue)>, Diagnostic> {
         let Some(certificate) = view.get(&self.certificate).and_then(Option::as_ref) else { return Ok(None) };
         let Some(key) = view.get(&self.certificate_key).and_then(Option::as_ref) else {
             let message = format!(
                 "no \"{}\" is defined for certificate \"{}\"",
                 name(&self.certificate_key),
-                certificate.source
+                certificate
             );
-            return Err(Diagnostic::emerg(message).at(certificate.span));
+            return Err(Diagnostic::emerg(message).at(certificate.span()));
         };
         Ok(Some((certificate.clone(), key.clone())))
     }
@@ -231,7 +230,7 @@ const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
     directive.within(LEVELS).help(help)
 }
 
-const fn pem(name: &'static str, help: &'static str) -> Directive<Option<Pem>> {
+const fn pem(name: &'static str, help: &'static str) -> Directive<Option<PemValue>> {
     of(Directive::new(name, parse_pem), help)
 }
 
@@ -247,8 +246,8 @@ fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
 }
 
 /// A file, or its text, perhaps with variables; an empty name takes back what a level above says.
-fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
-    let pem = Pem::parse(args, loading)?;
+fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Option<PemValue>, Diagnostic> {
+    let pem = PemValue::parse(args, loading)?;
     Ok((!args.word(0)?.text.is_empty()).then_some(pem))
 }
 

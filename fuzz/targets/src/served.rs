@@ -27,7 +27,7 @@ pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchan
     let known = || modules::ALL.iter().flat_map(|module| module.directives);
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
     loading.htaccess.path = Some(Path::new("/nowhere/.htaccess").into());
-    let mut config = Config::within(contract::inputs::origin());
+    let mut config = Config::within(inputs::origin());
     let section = config.open(Config::MAIN, Contexts::HTACCESS);
     for node in nodes.iter().filter(|node| node.block.is_none()) {
         let name = node.name.to_string();
@@ -84,7 +84,7 @@ fn made(settings: &'static str) -> Made {
 fn compile(settings: &str) -> Made {
     let loaded = parse_bytes(settings.as_bytes());
     let mut loading = Loading::new(Path::new("/"), Path::new("/"));
-    let mut config = Config::within(contract::inputs::origin());
+    let mut config = Config::within(inputs::origin());
     let known = || modules::ALL.iter().flat_map(|module| module.directives);
     for node in &loaded.nodes {
         let name = node.name.to_string();

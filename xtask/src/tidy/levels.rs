@@ -24,14 +24,15 @@ const LEVELS: &[(&str, u8)] = &[
     ("tls", 2),
     ("acme", 3),
     ("cache", 3),
-    ("contract", 3),
+    ("inputs", 3),
     ("wire", 3),
-    ("site", 4),
-    ("upstream", 4),
-    ("modules", 5),
-    ("engine", 5),
-    ("server", 6),
-    ("fulmar", 7),
+    ("contract", 4),
+    ("site", 5),
+    ("upstream", 5),
+    ("modules", 6),
+    ("engine", 6),
+    ("server", 7),
+    ("fulmar", 8),
 ];
 
 /// Places of crates that are not written yet, with what each may never do. What needs one of them is built for that place.

@@ -14,6 +14,7 @@ mod required;
 mod subset;
 mod template;
 mod time;
+mod word_pattern;
 
 use crate::diagnostic::Diagnostic;
 use crate::tree::{Node, Word};
@@ -25,9 +26,10 @@ pub use network::{Network, cidr, subnet};
 pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};
 pub use pattern::{Captures, Language, Pattern, TooManySteps, Wrong};
-pub use pattern_set::{Candidate, PatternSet};
+pub use pattern_set::{Candidate, PatternSet, PatternSets};
 pub use template::{Part, Template, template};
 pub use time::{time_ms, time_s};
+pub use word_pattern::pattern;
 
 /// Why a word has no value of the wanted type. It has no place yet: [`ValueError::at`] gives it one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

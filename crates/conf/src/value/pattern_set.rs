@@ -2,8 +2,10 @@
 
 use super::Pattern;
 use regex::bytes::{RegexSet, RegexSetBuilder};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How many patterns share an automaton: it stays small enough for what subjects it meets to be kept.
 const TOGETHER: usize = 128;
@@ -116,6 +118,22 @@ impl fmt::Debug for PatternSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.parts.last().map_or(0, |part| part.patterns.end);
         write!(f, "PatternSet({count})")
+    }
+}
+
+/// The sets of a configuration by what they are made of: very many servers have the same list of patterns.
+#[derive(Default)]
+pub struct PatternSets(HashMap<Box<[Arc<Pattern>]>, Arc<PatternSet>>);
+
+impl PatternSets {
+    /// The set of these patterns, which was made before or is made now.
+    pub fn share(&mut self, patterns: Box<[Arc<Pattern>]>) -> Arc<PatternSet> {
+        if let Some(set) = self.0.get(&patterns) {
+            return Arc::clone(set);
+        }
+        let set = Arc::new(PatternSet::new(patterns.iter().map(AsRef::as_ref)));
+        self.0.insert(patterns, Arc::clone(&set));
+        set
     }
 }
 

@@ -78,8 +78,8 @@
 use ::upstream::{Group, Keepalive, NameServers, Registry, Resolver, Resolving, Server, resolve};
 use conf::value::{Address, Host, endpoint, flag, time_s};
 use conf::{Arity, Contexts, Diagnostic, Inputs, Word};
-use contract::inputs::System;
 use contract::{Args, Directive, Loading, Module, Origin, View};
+use inputs::System;
 use net::SocketAddress;
 use std::ffi::OsStr;
 use std::net::IpAddr;

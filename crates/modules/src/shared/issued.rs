@@ -2,7 +2,7 @@
 //! variables of nginx's ACME module, which have no value for requests.
 
 use conf::Diagnostic;
-use contract::{Args, Loading, Pem, PemSource, Written};
+use contract::{Args, Loading, PemSource, PemValue, Written};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -48,8 +48,8 @@ pub(crate) fn state(name: &str, loading: &Loading) -> PathBuf {
 }
 
 /// The certificate of an authority that a value stands for.
-pub(crate) fn of(source: &PemSource) -> Option<Issued> {
-    let PemSource::Text(text) = source else { return None };
+pub(crate) fn of(value: &PemValue) -> Option<Issued> {
+    let PemSource::Text(text) = &value.fixed()?.source else { return None };
     if **text == *VARIABLE {
         return Some(Issued::Named);
     }
@@ -62,16 +62,15 @@ pub(crate) fn of(source: &PemSource) -> Option<Issued> {
 /// # Errors
 /// A certificate has no key.
 pub(crate) fn pairs(
-    certificates: &[Written<'_, Pem>],
-    keys: &[Written<'_, Pem>],
-) -> Result<Vec<(Pem, Pem)>, Diagnostic> {
+    certificates: &[Written<'_, PemValue>],
+    keys: &[Written<'_, PemValue>],
+) -> Result<Vec<(PemValue, PemValue)>, Diagnostic> {
     let mut keys = keys.iter();
-    let pair = |pem: &Written<'_, Pem>| {
-        let is_automatic = matches!(of(&pem.value.source), Some(Issued::Automatic(_)));
+    let pair = |pem: &Written<'_, PemValue>| {
+        let is_automatic = matches!(of(pem.value), Some(Issued::Automatic(_)));
         let key = if is_automatic { Some(pem) } else { keys.next() };
         let key = key.ok_or_else(|| {
-            let text =
-                format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", pem.value.source);
+            let text = format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", pem.value);
             Diagnostic::emerg(text).at(pem.span)
         })?;
         Ok((pem.value.clone(), key.value.clone()))

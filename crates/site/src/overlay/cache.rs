@@ -143,7 +143,7 @@ mod tests {
 
     fn base() -> Arc<Base> {
         Arc::new(Base {
-            config: Arc::new(Config::within(contract::inputs::origin())),
+            config: Arc::new(Config::within(inputs::origin())),
             modules: Box::default(),
             table: Arc::new(table(&[])),
             prefix: PathBuf::new(),

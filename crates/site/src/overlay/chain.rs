@@ -499,7 +499,7 @@ mod tests {
     fn sections_and_files_are_layers() {
         let modules: &[&'static Module] = &[&MODULE];
         let base = Base {
-            config: Arc::new(Config::within(contract::inputs::origin())),
+            config: Arc::new(Config::within(inputs::origin())),
             modules: modules.into(),
             table: Arc::new(table(modules)),
             prefix: "/".into(),

@@ -101,7 +101,7 @@ use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
 use contract::{
     Args, Body, Config, Directive, Exchange, Handler, Identity, Loading, Module, Origin, Pem, PemSource,
-    Phase, Rule, SERVER_NAME, ScopeBuilder, ServerName, Step, View,
+    PemValue, Phase, Rule, SERVER_NAME, ScopeBuilder, ServerName, Step, View,
 };
 use http::{Method, Status};
 use net::SharedBytes;
@@ -197,27 +197,29 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.handle(Phase::ServerRewrite, Answers(shared(view)?));
     }
     let Some(policy) = builder.policy.tls.as_deref_mut() else { return Ok(()) };
-    let is_issued = |(pem, _): &(Pem, Pem)| issued::of(&pem.source).is_some();
+    let is_issued = |(pem, _): &(PemValue, PemValue)| issued::of(pem).is_some();
     if view.is_anywhere(&ACME_ISSUER) || policy.certificates.iter().any(is_issued) {
         policy.handshakes = Some(Arc::new(Answers(shared(view)?)));
     }
     for (certificate, key) in &mut policy.certificates {
-        let (marked, key_marked) = (issued::of(&certificate.source), issued::of(&key.source));
+        let (marked, key_marked) = (issued::of(certificate), issued::of(key));
         if marked != key_marked {
             let text =
                 "\"$acme_certificate\" and \"$acme_certificate_key\" stand for a pair: use both or none";
-            return Err(Diagnostic::emerg(text).at(certificate.span));
+            return Err(Diagnostic::emerg(text).at(certificate.span()));
         }
-        let Some(order) = marked.map(|marked| order(view, &marked, certificate.span)).transpose()? else {
+        let Some(order) = marked.map(|marked| order(view, &marked, certificate.span())).transpose()? else {
             continue;
         };
-        [certificate.source, key.source] = sources(&order, view.origin(), certificate)?;
+        let [chain, private] = sources(&order, view.origin(), certificate.span())?;
+        *certificate = PemValue::Fixed(Pem { source: chain, span: certificate.span() });
+        *key = PemValue::Fixed(Pem { source: private, span: key.span() });
     }
     Ok(())
 }
 
 /// The files of a certificate and its key, or texts of self-signed ones until there are files.
-fn sources(order: &Order, origin: &Origin, at: &Pem) -> Result<[PemSource; 2], Diagnostic> {
+fn sources(order: &Order, origin: &Origin, at: Span) -> Result<[PemSource; 2], Diagnostic> {
     let path = order.path();
     if origin.inputs.read(&path).is_ok_and(|text| inspect(&text).is_some()) {
         return Ok([PemSource::File(path.clone()), PemSource::File(path)]);
@@ -225,7 +227,7 @@ fn sources(order: &Order, origin: &Origin, at: &Pem) -> Result<[PemSource; 2], D
     let names: Vec<&str> = order.names.iter().map(String::as_str).collect();
     let identity = Identity::default().bytes("self-signed").bytes(names.join(" "));
     let made = origin.share(identity, || SelfSigned::new(&names));
-    let failed = |reason| Diagnostic::emerg(format!("cannot make a certificate: {reason}")).at(at.span);
+    let failed = |reason| Diagnostic::emerg(format!("cannot make a certificate: {reason}")).at(at);
     let made = made.map_err(failed)?;
     Ok([&made.certificate, &made.key].map(|text| PemSource::Text(text.as_bytes().into())))
 }
@@ -251,8 +253,7 @@ pub fn plan(config: &Config) -> Result<Option<(Plan, Arc<SharedBytes>)>, Diagnos
     let http = config.view(Config::MAIN).inner().filter(|level| level.context() == Contexts::HTTP);
     for view in http.flat_map(|http| http.inner()).filter(|level| level.context() == Contexts::SERVER) {
         let written = view.all(&ssl::SSL_CERTIFICATE);
-        let marked =
-            written.iter().filter_map(|written| Some((issued::of(&written.value.source)?, written.span)));
+        let marked = written.iter().filter_map(|written| Some((issued::of(written.value)?, written.span)));
         let named = view.written(&ACME_CERTIFICATE).map(|written| (Issued::Named, written.span));
         for (marked, span) in named.into_iter().chain(marked) {
             plan.add(order(&view, &marked, span)?);
@@ -396,7 +397,7 @@ mod tests {
         let exchange = site.get("/");
         let policy = exchange.scope.policy.tls.as_deref().unwrap();
         assert_eq!(policy.certificates.len(), 1);
-        match &policy.certificates[0].0.source {
+        match &policy.certificates[0].0.fixed().unwrap().source {
             PemSource::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
             other => other.to_string(),
         }

@@ -3,7 +3,8 @@
 use super::EVENTS;
 use crate::shared::networks::{Clients, clients};
 use conf::Contexts;
-use contract::{DebuggedClients, Directive, Rule, View};
+use contract::policy::DebuggedClients;
+use contract::{Directive, Rule, View};
 
 /// `debug_connection ADDRESS | NETWORK | NAME | unix:`
 pub static DEBUG_CONNECTION: Directive<Vec<Clients>> = Directive::new("debug_connection", clients)

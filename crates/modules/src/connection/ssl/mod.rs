@@ -203,7 +203,7 @@ use clients::{
     SSL_CLIENT_CERTIFICATE, SSL_CRL, SSL_TRUSTED_CERTIFICATE, SSL_VERIFY_CLIENT, SSL_VERIFY_DEPTH,
 };
 use conf::{Arity, Contexts, Diagnostic, value};
-use contract::{Directive, Module, Pem, Rule, ScopeBuilder, TlsPolicy, VerifyClient, View};
+use contract::{Directive, Module, Pem, PemValue, Rule, ScopeBuilder, TlsPolicy, VerifyClient, View};
 use sessions::{SSL_SESSION_CACHE, SSL_SESSION_TICKET_KEY, SSL_SESSION_TICKETS, SSL_SESSION_TIMEOUT};
 use stapling::{SSL_STAPLING, SSL_STAPLING_FILE, SSL_STAPLING_RESPONDER, SSL_STAPLING_VERIFY};
 use std::sync::Arc;
@@ -257,7 +257,7 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER);
 const IN_BOTH: Contexts = LEVELS.or(Contexts::ALL_STREAM);
 
 /// `ssl_certificate FILE`
-pub static SSL_CERTIFICATE: Directive<Pem> = Directive::new("ssl_certificate", parse_pem)
+pub static SSL_CERTIFICATE: Directive<PemValue> = Directive::new("ssl_certificate", parse_pem)
     .within(IN_BOTH)
     .rule(Rule::List)
     .help("The file with the server's certificate and those of its issuers; once for each kind of key.");
@@ -271,7 +271,7 @@ pub static SSL_CERTIFICATE_CACHE: Directive<Option<Arc<PairCache>>> =
         .help("How many certificates and keys that variables name are kept, and how long.");
 
 /// `ssl_certificate_key FILE`
-pub static SSL_CERTIFICATE_KEY: Directive<Pem> = Directive::new("ssl_certificate_key", parse_pem)
+pub static SSL_CERTIFICATE_KEY: Directive<PemValue> = Directive::new("ssl_certificate_key", parse_pem)
     .within(IN_BOTH)
     .rule(Rule::List)
     .help("The file with the certificate's private key.");
@@ -351,8 +351,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let certificates = view.all(&SSL_CERTIFICATE);
     let is_stream = view.context() == Contexts::STREAM_SERVER;
-    let ordered =
-        certificates.iter().find(|written| is_stream && issued::of(&written.value.source).is_some());
+    let ordered = certificates.iter().find(|written| is_stream && issued::of(written.value).is_some());
     if let Some(written) = ordered {
         let message = "certificates of authorities are not built yet in \"stream\"";
         let hint = "name the file of a certificate and that of its key";
@@ -399,7 +398,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 #[cfg(test)]
 mod tests {
     use crate::testing::Site;
-    use contract::{Pem, PemSource, TlsPolicy};
+    use contract::{PemSource, PemValue, TlsPolicy};
     use std::time::Duration;
 
     fn policy(text: &str) -> Option<TlsPolicy> {
@@ -412,12 +411,13 @@ mod tests {
     fn each_certificate_has_its_key() {
         assert!(policy("ssl_protocols TLSv1.3;").is_none(), "nothing to encrypt with");
         let made = policy(&format!("{PAIR} ssl_certificate \"data:text\"; ssl_certificate_key b;")).unwrap();
-        let sources: Vec<_> = made.certificates.iter().map(|(pem, key)| (&pem.source, &key.source)).collect();
+        let source = |pem: &PemValue| pem.fixed().unwrap().source.clone();
+        let sources: Vec<_> = made.certificates.iter().map(|(pem, key)| (source(pem), source(key))).collect();
         assert!(
-            matches!(sources[0].0, PemSource::File(path) if path.ends_with("a.pem") && path.is_absolute())
+            matches!(&sources[0].0, PemSource::File(path) if path.ends_with("a.pem") && path.is_absolute())
         );
-        assert!(matches!(sources[0].1, PemSource::File(path) if path.as_os_str() == "/k/a.key"));
-        assert!(matches!(sources[1].0, PemSource::Text(text) if **text == *b"text"));
+        assert!(matches!(&sources[0].1, PemSource::File(path) if path.as_os_str() == "/k/a.key"));
+        assert!(matches!(&sources[1].0, PemSource::Text(text) if **text == *b"text"));
         let error = Site::error("ssl_certificate /a.pem;");
         assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"/a.pem\"");
     }
@@ -428,9 +428,9 @@ mod tests {
         let exchange = Site::server("ssl_certificate $host.pem; ssl_certificate_key /k/$host;").get("/");
         let made = exchange.scope.policy.tls.as_deref().unwrap();
         let (pem, key) = &made.certificates[0];
-        let shown = |pem: &Pem| pem.evaluate(&exchange).source.to_string();
+        let shown = |pem: &PemValue| pem.evaluate(&exchange).source.to_string();
         assert!(shown(pem).ends_with("/localhost.pem") && shown(key) == "/k/localhost");
-        assert_eq!((pem.source.to_string(), pem.has_variables()), ("$host.pem".to_owned(), true));
+        assert_eq!((pem.to_string(), pem.fixed().is_none()), ("$host.pem".to_owned(), true));
         let error = Site::error("ssl_certificate $host.pem;");
         assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"$host.pem\"");
     }

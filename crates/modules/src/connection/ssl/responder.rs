@@ -1,9 +1,9 @@
 //! Asks OCSP responders over HTTP (RFC 6960, appendix A).
 
 use conf::value::{Address, Host, target};
-use contract::inputs::System;
 use h1::{Chunk, ReceivedHead, ResponseDecoder, examine_response, parse_response};
 use http::{Status, escape};
+use inputs::System;
 use journal::ErrorLog;
 use net::{SocketAddress, Stream};
 use std::future::poll_fn;

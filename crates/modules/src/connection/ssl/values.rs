@@ -3,7 +3,7 @@
 use super::responder::Responder;
 use crate::shared::issued;
 use conf::{Diagnostic, value};
-use contract::{Args, Loading, Pem, PemSource, TlsPolicy, VerifyClient};
+use contract::{Args, Loading, Pem, PemSource, PemValue, TlsPolicy, VerifyClient};
 use upstream::ConfCommands;
 
 pub(super) const VERIFY: [(&str, VerifyClient); 4] = [
@@ -18,11 +18,11 @@ pub(super) const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 /// What the OpenSSL of Red Hat's distributions reads as the ciphers that the system's policy names.
 const SYSTEM_CIPHERS: &str = "PROFILE=SYSTEM";
 
-pub(super) fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
+pub(super) fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<PemValue, Diagnostic> {
     if let Some(source) = issued::parse(args, loading)? {
-        return Ok(Pem { source, span: args.node.span });
+        return Ok(PemValue::Fixed(Pem { source, span: args.node.span }));
     }
-    Pem::parse(args, loading)
+    PemValue::parse(args, loading)
 }
 
 /// A file that an empty name leaves out.

@@ -148,7 +148,7 @@ mod tests {
         let node = conf::parse_bytes(format!("z {text};").as_bytes()).nodes.remove(0);
         let args = Args { node: &node, context: conf::Contexts::HTTP, opened: None };
         let spec = ZoneSpec::parse(&args, &node.args[0], text.as_bytes()).unwrap();
-        Zone::new(spec, (Template::literal(b"k"), "k".into()), rate, &contract::inputs::origin())
+        Zone::new(spec, (Template::literal(b"k"), "k".into()), rate, &inputs::origin())
     }
 
     #[test]

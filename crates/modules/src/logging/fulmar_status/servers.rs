@@ -125,7 +125,7 @@ mod tests {
         let server = |port: u16| Server::new(SocketAddress::Inet(([127, 0, 0, 1], port).into()));
         let down = server(1).with(PeerSettings { admission: Admission::Down, ..PeerSettings::DEFAULT });
         let group = Arc::new(Group::new("app", vec![down, server(1), server(2)], Keepalive::NONE));
-        let registry = Registry::of(&contract::inputs::origin());
+        let registry = Registry::of(&inputs::origin());
         registry.add(&group);
         let leases: Vec<_> = (0..2).map(|_| Choice::new(&group, Key::default(), 0).choose()).collect();
         let text = text(&registry).unwrap();

@@ -194,7 +194,7 @@ mod tests {
             create: Vec::new(),
             learns: Learns::AtEnd,
         };
-        Learn::new(learning, "group", &contract::inputs::origin())
+        Learn::new(learning, "group", &inputs::origin())
     }
 
     fn lesson(session: usize, is_begun: bool) -> Lesson {
