@@ -19,7 +19,7 @@ use ::migrate::{Decision, Failure, OldServer, Options};
 use clap::Parser;
 use conf::{Inputs, Node, Sources, Span};
 use contract::Event;
-use contract::inputs::System;
+use inputs::System;
 use journal::ErrorLog;
 use lint::Version;
 use server::{Content, End, Question};
