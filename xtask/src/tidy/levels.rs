@@ -25,6 +25,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("acme", 3),
     ("cache", 3),
     ("inputs", 3),
+    ("quic", 3),
     ("wire", 3),
     ("contract", 4),
     ("site", 5),
@@ -34,10 +35,6 @@ const LEVELS: &[(&str, u8)] = &[
     ("server", 7),
     ("fulmar", 8),
 ];
-
-/// Places of crates that are not written yet, with what each may never do. What needs one of them is built for that place.
-const RESERVED: &[(&str, u8, &str)] =
-    &[("quic", 3, "know HTTP, or show a type of the library that it drives")];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -89,8 +86,7 @@ fn check_crate(tree: &Tree, package: &Package) -> Vec<Finding> {
 }
 
 fn level(name: &str) -> Option<u8> {
-    let reserved = RESERVED.iter().map(|(name, level, _)| (*name, *level));
-    LEVELS.iter().copied().chain(reserved).find(|(known, _)| *known == name).map(|(_, level)| level)
+    LEVELS.iter().copied().find(|(known, _)| *known == name).map(|(_, level)| level)
 }
 
 #[cfg(test)]
@@ -136,7 +132,7 @@ mod tests {
 
     /// HTTP/3 is bytes in and out, so it cannot use what drives QUIC.
     #[test]
-    fn reserved_places_hold_from_the_first_line() {
+    fn a_protocol_does_not_use_its_driver() {
         let packages =
             vec![package("crates/http3", &["field_codes", "quic"]), package("crates/quic", &["tls"])];
         let packages = packages
