@@ -353,3 +353,39 @@ fn garbage_makes_no_connection() {
     }
     assert!(pairing.server.connections() <= LIMITS.connections);
 }
+
+#[test]
+fn windows_bound_what_is_not_read() {
+    let mut pairing = Pairing::new(LIMITS);
+    let mut client = pairing.connect(NAME);
+    pairing.establish(&mut client);
+    pairing.round(&mut client);
+    let ids: Vec<_> = std::iter::from_fn(|| client.connection.streams().open(Dir::Uni)).collect();
+    assert_eq!(ids.len(), 3);
+    let mut taken = [0; 3];
+    for _ in 0..200 {
+        for (id, taken) in ids.iter().zip(&mut taken) {
+            *taken += client.connection.send_stream(*id).write(&[0; 10_000]).unwrap_or(0);
+        }
+        pairing.round(&mut client);
+    }
+    assert!(taken.iter().all(|taken| *taken <= 65_536), "{taken:?} in a stream");
+    assert_eq!(taken.iter().sum::<usize>(), 131_072, "in all streams");
+}
+
+#[test]
+fn a_silent_connection_ends() {
+    // The client's own limit is 30 seconds, and the shorter one counts.
+    let idle = Duration::from_secs(10);
+    let mut pairing = Pairing::new(Limits { idle, ..LIMITS });
+    let mut client = pairing.connect(NAME);
+    let key = pairing.establish(&mut client);
+    pairing.round(&mut client);
+    pairing.now += idle + Duration::from_secs(1);
+    assert!(pairing.server.deadline().is_some_and(|deadline| deadline <= pairing.now));
+    pairing.server.expire(pairing.now);
+    let events: Vec<_> = std::iter::from_fn(|| pairing.server.event()).collect();
+    assert!(
+        matches!(&events[..], [.., (lost, Event::Lost(_)), (gone, Event::Gone)] if [lost, gone] == [&key; 2])
+    );
+}
