@@ -133,8 +133,30 @@ impl Apache {
             .and_then(|any| any.local_addr())
             .expect("port")
             .port();
+        Apache::run(&folder, port, &(configuration(site, &folder, port) + more))
+    }
+
+    /// Serves the documents of a site by a whole main configuration, with the marks of [`Site`] in it.
+    pub fn start_whole(site: &Site, text: &str) -> Apache {
+        let prefix = site.prefix();
+        fs::set_permissions(&prefix, fs::Permissions::from_mode(0o755)).expect("mode");
+        let folder = prefix.join("apache");
+        fs::create_dir_all(&folder).expect("directory");
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("port");
+        let sockets = [free(), free()];
+        let [port, second] = sockets.map(|socket| socket.local_addr().expect("port").port());
+        let text = text
+            .replace("%%ROOT%%", &site.root().display().to_string())
+            .replace("%%LOGS%%", &folder.display().to_string())
+            .replace("%%DIR%%", &prefix.display().to_string())
+            .replace("%%PORT%%", &port.to_string())
+            .replace("%%PORT_1%%", &second.to_string());
+        Apache::run(&folder, port, &text)
+    }
+
+    fn run(folder: &Path, port: u16, text: &str) -> Apache {
         let path = folder.join("httpd.conf");
-        fs::write(&path, configuration(site, &folder, port) + more).expect("configuration");
+        fs::write(&path, text).expect("configuration");
         let mut command = Command::new(PROGRAM);
         command.arg("-X").arg("-f").arg(&path).stdin(Stdio::null());
         let console = fs::File::create(folder.join("console")).expect("console");

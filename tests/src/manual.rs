@@ -163,6 +163,10 @@ impl Document {
         for ((address, _), origin) in self.upstreams.iter().zip(upstreams) {
             configuration = configuration.replace(address.as_str(), &origin.address().to_string());
         }
+        if configuration.starts_with("ServerRoot ") {
+            // A main configuration in Apache's language.
+            return Site::whole(&configuration.replace("8080", "%%PORT%%"));
+        }
         let configuration = wrap(&configuration);
         let whole = ["http", "events"].iter().any(|directive| has_line(&example.configuration, directive));
         let site = if whole { Site::whole(&surround(&configuration)) } else { Site::new(&configuration) };

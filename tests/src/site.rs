@@ -160,6 +160,10 @@ impl Site {
         command.arg("-p").arg(format!("{}/", self.prefix().display()));
         command.arg("-c").arg(conf_name(server));
         command.arg("-e").arg(format!("logs-{}/error.log", server.name()));
+        if self.whole && self.configuration.starts_with("ServerRoot ") {
+            // Apache's language has no line for that.
+            command.args(["-g", "daemon off;"]);
+        }
         command
     }
 

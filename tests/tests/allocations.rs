@@ -250,7 +250,12 @@ pub(super) fn serve(
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let inputs = Memory::default().with("/etc/x.conf", configuration);
-    let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+    let options = Options {
+        path: "/etc/x.conf".into(),
+        prefix: "/etc".into(),
+        globals: None,
+        apache: Default::default(),
+    };
     let modules: Vec<&'static Module> = modules::ALL.iter().copied().chain([added]).collect();
     let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
     let mut loaded = load(&inputs, &options, &modules, loading);

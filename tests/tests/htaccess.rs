@@ -133,7 +133,7 @@ fn agree_with_host(files: &[(&str, &str)], requests: &[&str]) {
 }
 
 /// A request that names its host with the server's own port.
-fn with_host(request: &str) -> String {
+pub(crate) fn with_host(request: &str) -> String {
     match request.split_once('\n') {
         Some((line, rest)) => format!("{line}\nHost: localhost:%%PORT%%\n{rest}"),
         None => format!("{request}\nHost: localhost:%%PORT%%"),
@@ -141,7 +141,7 @@ fn with_host(request: &str) -> String {
 }
 
 /// What has to be the same of a response, as text.
-fn shown(response: &Response, port: u16) -> String {
+pub(crate) fn shown(response: &Response, port: u16) -> String {
     let own_page =
         response.text().starts_with("<!DOCTYPE HTML PUBLIC") || response.text().contains("<hr><center>");
     let is_listing = response.text().contains("<title>Index of");

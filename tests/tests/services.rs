@@ -132,7 +132,12 @@ fn site(address: &str, has_services: bool, before: Kept) -> Site {
         "error_log stderr; http {{ access_log off; server {{ listen {address}; location / {{ return 204; }} }} }}"
     );
     let inputs = Arc::new(Memory::default().with("/etc/x.conf", text));
-    let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+    let options = Options {
+        path: "/etc/x.conf".into(),
+        prefix: "/etc".into(),
+        globals: None,
+        apache: Default::default(),
+    };
     let added = has_services.then_some(&SERVING);
     let modules: Vec<&'static Module> = modules::ALL.iter().copied().chain(added).collect();
     let mut loading = Loading::new(Path::new("/etc"), Path::new("/etc"));

@@ -13,7 +13,7 @@ use crate::tree::Node;
 pub enum Dialect {
     /// nginx's, in `nginx.conf` and what it includes.
     Nginx,
-    /// Apache's, in `.htaccess` files.
+    /// Apache's, in `httpd.conf` and in `.htaccess` files.
     Apache,
 }
 
@@ -78,7 +78,9 @@ impl Dialect {
     ) -> Unowned {
         match self {
             Dialect::Nginx => unowned_in_nginx(node, context, elsewhere, names),
-            Dialect::Apache if elsewhere.is_empty() => Unowned::Rejected(apache::not_honoured(node, names)),
+            Dialect::Apache if elsewhere.is_empty() => {
+                Unowned::Rejected(apache::not_honoured(node, context, names))
+            }
             Dialect::Apache => Unowned::Rejected(not_allowed_here(node, elsewhere)),
         }
     }
@@ -87,7 +89,7 @@ impl Dialect {
 impl Contexts {
     /// The language of the directives that may stand in these places.
     pub const fn dialect(self) -> Dialect {
-        if self.intersects(Contexts::PER_DIRECTORY) { Dialect::Apache } else { Dialect::Nginx }
+        if self.intersects(Contexts::ALL_APACHE) { Dialect::Apache } else { Dialect::Nginx }
     }
 }
 

@@ -5,6 +5,11 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") && !pattern.starts_with(b"\\.") {
         return false;
     }
+    matches_wildcards(pattern, name)
+}
+
+/// As [`matches`], but a wildcard matches a leading dot, too.
+pub fn matches_wildcards(pattern: &[u8], name: &[u8]) -> bool {
     let (mut pattern, mut name) = (pattern, name);
     // Where the last star stood and which tail of the name it was tried with: enough to go back to.
     let mut star: Option<(&[u8], &[u8])> = None;

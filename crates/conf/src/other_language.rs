@@ -29,6 +29,17 @@ pub fn in_place_of_nginx(error: &Diagnostic, sources: &Sources) -> Option<Diagno
     None
 }
 
+/// Whether a main file is in Apache's language, as far as its first lines tell.
+pub fn is_apaches(text: &[u8]) -> bool {
+    let lines = text.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii);
+    let mut told = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let verdict = told.find_map(|line| match judge_as_apache(line) {
+        Verdict::Either => None,
+        verdict => Some(verdict),
+    });
+    matches!(verdict, Some(Verdict::Another(Language::Apache)))
+}
+
 /// A language that is not nginx's.
 enum Language {
     Apache,
@@ -43,8 +54,8 @@ impl Language {
         let (name, hint) = match self {
             Language::Apache => (
                 "Apache's configuration language",
-                "docs/from-apache.md shows each directive as \"server\" and \"location\" blocks; .htaccess files are \
-                 read as they are, in directories of a site with \"htaccess on\"",
+                "a main file in it can be given with -c; in nginx's language, docs/from-apache.md shows each \
+                 directive as \"server\" and \"location\" blocks",
             ),
             Language::Caddyfile => (
                 "the language of a Caddyfile",

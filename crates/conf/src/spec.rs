@@ -44,12 +44,22 @@ impl Contexts {
     pub const ALL_STREAM: Contexts = Contexts::STREAM.or(Contexts::STREAM_SERVER);
     /// A `.htaccess` file.
     pub const HTACCESS: Contexts = Contexts(1 << 14);
+    /// The top of Apache's main configuration, for what concerns the processes.
+    pub const HTTPD: Contexts = Contexts(1 << 15);
+    /// The same for what concerns requests, and `<VirtualHost>`.
+    pub const VIRTUAL_HOST: Contexts = Contexts(1 << 16);
+    /// `<Directory>` and its siblings in Apache's main configuration.
+    pub const DIRECTORY: Contexts = Contexts(1 << 17);
     /// Apache's levels for the files of a directory. They are part of the level of a location, and lie over it.
-    pub const PER_DIRECTORY: Contexts = Contexts::HTACCESS;
+    pub const PER_DIRECTORY: Contexts = Contexts::HTACCESS.or(Contexts::DIRECTORY);
+    /// Apache's main configuration outside of directories.
+    pub const ALL_HTTPD: Contexts = Contexts::HTTPD.or(Contexts::VIRTUAL_HOST);
+    /// All levels of Apache's language.
+    pub const ALL_APACHE: Contexts = Contexts::PER_DIRECTORY.or(Contexts::ALL_HTTPD);
     /// Everywhere.
-    pub const ANY: Contexts = Contexts((1 << 15) - 1);
+    pub const ANY: Contexts = Contexts((1 << 18) - 1);
 
-    const NAMES: [(Contexts, &'static str); 15] = [
+    const NAMES: [(Contexts, &'static str); 18] = [
         (Contexts::MAIN, "main"),
         (Contexts::EVENTS, "events"),
         (Contexts::HTTP, "http"),
@@ -65,6 +75,9 @@ impl Contexts {
         (Contexts::MAIL, "mail"),
         (Contexts::MAIL_SERVER, "server in mail"),
         (Contexts::HTACCESS, ".htaccess"),
+        (Contexts::HTTPD, "httpd.conf"),
+        (Contexts::VIRTUAL_HOST, "virtual host"),
+        (Contexts::DIRECTORY, "directory"),
     ];
 
     /// The places of both.

@@ -10,6 +10,7 @@ use std::{fs, io};
 use conf::{Diagnostic, Inputs, Sources, Span};
 use contract::{Config, Kept, Loading, Module, Origin};
 use journal::LogFile;
+use modules::apache::httpd;
 use modules::connection::process::{EVENTS, ProcessSettings, Reloading, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
@@ -207,6 +208,11 @@ impl Reader {
             path: self.paths.conf.clone(),
             prefix: self.paths.prefix.clone(),
             globals: self.globals.clone(),
+            apache: site::ApacheOptions {
+                defaults: httpd::DEFAULTS,
+                server_defaults: httpd::SERVER_DEFAULTS,
+                is_built: httpd::is_built,
+            },
         };
         site::load(&*inputs, &options, &self.modules, loading)
     }

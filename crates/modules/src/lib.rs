@@ -11,6 +11,7 @@ mod testing;
 pub mod apache {
     pub mod apache_core;
     pub mod htaccess;
+    pub mod httpd;
     pub mod mod_access_compat;
     pub mod mod_actions;
     pub mod mod_alias;
@@ -264,6 +265,7 @@ pub static ALL: &[&Module] = &[
     &rewriting::error_page::MODULE,
     // `.htaccess` files are read after the limits, which may refuse a request without reading a file.
     &apache::htaccess::MODULE,
+    &apache::httpd::MODULE,
     // Directives of `.htaccess` files, in the order in which Apache calls its modules.
     &apache::mod_version::MODULE,
     &apache::without_effect::MODULE,
@@ -446,7 +448,7 @@ mod tests {
     #[test]
     fn directives_of_htaccess_files_have_classes() {
         let infos = ALL.iter().flat_map(|module| module.directives).map(|directive| directive.info());
-        for info in infos.filter(|info| info.contexts == Contexts::HTACCESS) {
+        for info in infos.filter(|info| info.contexts.intersects(Contexts::HTACCESS)) {
             let classes = conf::apache::classes_of(info.name);
             assert!(classes.is_some_and(|classes| classes.intersects(Classes::ALL)), "{}", info.name);
         }
@@ -455,7 +457,7 @@ mod tests {
     #[test]
     fn directives_stand_where_nginx_has_them_and_take_as_many_words() {
         for info in ALL.iter().flat_map(|module| module.directives).map(|directive| directive.info()) {
-            if info.contexts == Contexts::HTACCESS {
+            if info.contexts.intersects(Contexts::ALL_APACHE) {
                 continue;
             }
             let of_others = [&crate::rewriting::set_misc::MODULE, &crate::values::geoip2::MODULE];

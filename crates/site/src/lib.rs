@@ -7,11 +7,14 @@
 
 mod addresses;
 mod agreement;
+mod apache;
 mod builder;
 mod certificates;
 mod compiler;
 mod encryption;
 mod hosts;
+mod languages;
+mod layers;
 mod listens;
 mod load;
 mod locations;
@@ -33,9 +36,10 @@ pub use builder::{ThreadGuard, run as build};
 pub use certificates::{Certificates, Selected};
 pub use encryption::Encryption;
 pub use hosts::{Hosts, Listen};
-pub use load::{Loaded, Options, Reader};
+pub use languages::load;
+pub use layers::Layers;
+pub use load::{ApacheOptions, Loaded, Options, Reader};
 pub use locations::{Location, Locations};
-pub use nginx::load;
 pub use overlay::{FoundFile, Problem, SharedLooks, Survey, forget, without_settings};
 pub use plan::{Chooser, ListenPlan, LocationPlan, Plan, ServerPlan};
 pub use protocols::{Application, Protocols, Versions, Wrapping};

@@ -21,6 +21,25 @@ pub struct Options {
     pub prefix: PathBuf,
     /// Directives from the command line (`-g`).
     pub globals: Option<String>,
+    /// How a main configuration of Apache is read.
+    pub apache: ApacheOptions,
+}
+
+/// How a main configuration of Apache is read.
+#[derive(Clone, Debug)]
+pub struct ApacheOptions {
+    /// What Apache does by default, as directives in nginx's language.
+    pub defaults: &'static str,
+    /// The same for each server.
+    pub server_defaults: &'static str,
+    /// Whether a module of Apache, which is named without `mod_`, is built here.
+    pub is_built: fn(&str) -> bool,
+}
+
+impl Default for ApacheOptions {
+    fn default() -> Self {
+        ApacheOptions { defaults: "", server_defaults: "", is_built: |_| false }
+    }
 }
 
 /// A configuration that was read.
@@ -97,6 +116,13 @@ impl Reader {
         nodes.iter().try_for_each(|node| self.node(node, section, context))
     }
 
+    /// The directive that a line at this level is, if a module has it there.
+    pub(crate) fn directive(&self, node: &Node, context: Contexts) -> Option<&'static dyn AnyDirective> {
+        let name = node.dialect.spelling(node.name.as_str().unwrap_or_default());
+        let known = self.known.get(&*name)?;
+        known.iter().find(|directive| directive.info().contexts.intersects(context)).copied()
+    }
+
     fn node(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         let read = self.read(node, section, context);
         read.map_err(|error| hint_missing_semicolon(error, node, |name| self.known.contains_key(name)))
@@ -109,7 +135,16 @@ impl Reader {
         }
         let name = node.dialect.spelling(node.name.as_str().unwrap_or_default());
         let directives = known.get(&*name).map_or(&[][..], Vec::as_slice);
-        let here = directives.iter().find(|directive| directive.info().contexts.intersects(context));
+        // A directive of Apache's may stand for some of nginx's.
+        let context = match node.dialect {
+            Dialect::Nginx => context.without(Contexts::ALL_HTTPD),
+            Dialect::Apache => context,
+        };
+        let is_here = |directive: &&&dyn AnyDirective| {
+            let contexts = directive.info().contexts;
+            contexts.intersects(context) && contexts.and(context).dialect() == node.dialect
+        };
+        let here = directives.iter().find(is_here);
         let Some(&directive) = here else {
             let contexts = directives.iter().map(|directive| directive.info().contexts);
             let elsewhere = contexts.fold(Contexts::EMPTY, Contexts::or);

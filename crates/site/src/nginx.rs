@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Reads a configuration in nginx's language with the directives of these modules. On an error, all that was read before
 /// it is still there, for messages.
-pub fn load(
+pub(crate) fn load(
     inputs: &dyn Inputs,
     options: &Options,
     modules: &[&'static Module],

@@ -11,18 +11,22 @@ mod seen;
 mod store;
 mod survey;
 
+use crate::layers::Layers;
 use crate::load::Table;
 use crate::scope_change::{enter, enter_kept};
 use cache::Lookup;
 use chain::{Chain, Decisions, Failure};
+use conf::{Diagnostic, Sources};
 use contract::{
-    Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Reach, Scope, Spent, Step, Work,
+    Config, Exchange, Handler, LocationName, Module, Outcome, Overlaid, Overlay, Reach, Scope, SectionId,
+    Spent, Step, Work,
 };
 use files::Files;
 use http::Status;
 use journal::{Level, LogFiles, shares};
 use seen::Way;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,6 +42,27 @@ pub(crate) struct Base {
     pub table: Arc<Table>,
     pub prefix: PathBuf,
     pub logs: LogFiles,
+    /// What lies over a level besides files: the sections of Apache's main configuration.
+    pub layers: HashMap<SectionId, Arc<Layers>>,
+    /// The files that those sections stand in, without their texts.
+    pub sources: Sources,
+}
+
+/// Reads the sections that lie over levels, each set of them once.
+///
+/// # Errors
+/// The first mistake in them.
+pub(crate) fn check_layers(base: &Base, overlays: &[Arc<Overlay>]) -> Result<(), Diagnostic> {
+    let mut checked: Vec<&Arc<Layers>> = Vec::new();
+    for overlay in overlays {
+        if let Some(layers) = base.layers.get(&overlay.section)
+            && !checked.iter().any(|known| Arc::ptr_eq(known, layers))
+        {
+            checked.push(layers);
+            chain::check_layers(base, overlay, layers)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts the settings in `.htaccess` files over the scope of a location.
@@ -119,7 +144,7 @@ impl Choose {
             return admit(exchange);
         }
         let Some(overlay) = &exchange.scope.policy.overlay else { return Step::Next };
-        let way = match search::find(exchange, overlay) {
+        let way = match search::find(exchange, overlay, self.base.layers.get(&overlay.section)) {
             Ok(way) => way,
             Err(message) => return refuse(exchange, &Failure::new(Status::FORBIDDEN, message)),
         };

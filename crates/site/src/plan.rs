@@ -1,10 +1,13 @@
 //! What a configuration serves. A reader, such as that of nginx's language, makes the plan, and one compiler makes a site of it.
 
+use crate::layers::Layers;
 use crate::protocols::{Application, Protocols};
 use conf::{Diagnostic, Span};
 use contract::{LocationName, Regex, SectionId, ServerName};
 use http::Method;
 use net::{Endpoint, ListenOptions};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What a configuration serves. Settings stay in the levels of its `Config`, which the plan names by their sections.
 #[derive(Default)]
@@ -15,6 +18,8 @@ pub struct Plan {
     pub servers: Vec<ServerPlan>,
     /// The addresses, in the order in which the configuration names them.
     pub listens: Vec<ListenPlan>,
+    /// The sections of Apache's main configuration that lie over levels.
+    pub layers: HashMap<SectionId, Arc<Layers>>,
     /// Warnings about what was planned.
     pub notes: Vec<Diagnostic>,
 }

@@ -3,16 +3,19 @@
 use crate::builder::ThreadGuard;
 use crate::compiler::{self, Compiler};
 use crate::hosts::Listen;
+use crate::layers::Layers;
 use crate::load::{Loaded, table};
 use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
 use crate::plan::Plan;
 use crate::protocols::Application;
 use crate::scopes::Scopes;
-use conf::Diagnostic;
-use contract::{Config, Kept, Module, Peer, Phase, Scope, ScopeBuilder, SiteService, VariableTable};
+use conf::{Diagnostic, Sources};
+use contract::{
+    Config, Kept, Module, Peer, Phase, Scope, ScopeBuilder, SectionId, SiteService, VariableTable,
+};
 use journal::{Level, LogFiles};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tls::Validity;
@@ -101,16 +104,16 @@ impl Site {
         })?;
         let stream_variables = std::mem::take(&mut loaded.loading.other_variables)
             .finish(&known, &mut |unknown, _| Err(unknown))?;
-        let base = Arc::new(Base {
-            config: Arc::clone(&loaded.config),
-            modules: modules.into(),
-            table: Arc::new(table(modules)),
-            prefix: loaded.loading.prefix.clone(),
-            logs: loaded.loading.logs.clone(),
-        });
+        let base = Arc::new(base(loaded, modules, plan.layers));
+        let layered = RefCell::<Vec<_>>::default();
         let served_roots = RefCell::<BTreeMap<Option<PathBuf>, Vec<ServedRoot>>>::default();
         let over = |builder: &mut ScopeBuilder| {
             let Some(overlay) = builder.policy.overlay.clone() else { return };
+            if base.layers.contains_key(&overlay.section) {
+                builder.handle(Phase::Rewrite, Choose { base: Arc::clone(&base) });
+                layered.borrow_mut().push(overlay);
+                return;
+            }
             let root = ServedRoot::new(overlay, builder.name.clone(), &builder.policy.root);
             let mut served_roots = served_roots.borrow_mut();
             let here = served_roots.entry(root.directory.clone()).or_default();
@@ -131,6 +134,7 @@ impl Site {
         };
         let main_scope = compiler.scopes.scope(Config::MAIN, None)?;
         let servers = compiler.servers(&plan.levels, plan.servers)?;
+        overlay::check_layers(&base, &layered.take())?;
         let notes = compiler.notes.take();
         let services = compiler.scopes.services.take().into();
         let watched = compiler.watched.take().into_iter().collect();
@@ -156,5 +160,21 @@ impl Site {
             served_roots,
             compiled_by: None,
         })
+    }
+}
+
+/// What scopes need that are compiled while requests are served.
+fn base(loaded: &Loaded, modules: &[&'static Module], layers: HashMap<SectionId, Arc<Layers>>) -> Base {
+    // Only messages about layers name these files.
+    let mut sources = if layers.is_empty() { Sources::default() } else { loaded.sources.clone() };
+    sources.drop_texts();
+    Base {
+        config: Arc::clone(&loaded.config),
+        modules: modules.into(),
+        table: Arc::new(table(modules)),
+        prefix: loaded.loading.prefix.clone(),
+        logs: loaded.loading.logs.clone(),
+        layers,
+        sources,
     }
 }

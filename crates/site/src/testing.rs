@@ -1,7 +1,7 @@
 //! Sites and exchanges without sockets, for tests.
 
+use crate::languages::load;
 use crate::load::{Loaded, Options};
-use crate::nginx::load;
 use crate::site::Site;
 use conf::Memory;
 use contract::{
@@ -18,7 +18,12 @@ use std::task::{Context, Waker};
 /// What this text inside of `http` is, or the message about what is wrong with it.
 pub fn site(text: &str, modules: &[&'static Module]) -> Result<(Loaded, Site), String> {
     let inputs = Memory::default().with("/etc/x.conf", format!("http {{ {text} }}"));
-    let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+    let options = Options {
+        path: "/etc/x.conf".into(),
+        prefix: "/etc".into(),
+        globals: None,
+        apache: Default::default(),
+    };
     let mut loaded = load(&inputs, &options, modules, Loading::new(Path::new("/etc"), Path::new("/etc")));
     if let Some(error) = &loaded.error {
         return Err(error.message.clone());

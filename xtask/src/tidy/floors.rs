@@ -111,14 +111,15 @@ const HOUSES: &[House] = &[
                 name: "parts",
                 modules: &["builder", "certificates", "protocols", "scope_change", "unbuilt"],
             },
-            Floor { name: "plan", modules: &["encryption", "plan"] },
+            Floor { name: "plan", modules: &["encryption", "layers", "plan"] },
             Floor { name: "what serves", modules: &["hosts", "locations", "scopes", "server"] },
             // The compiler knows no configuration language.
             Floor { name: "compiler", modules: &["compiler"] },
             Floor { name: "listens", modules: &["listens"] },
             Floor { name: "structure", modules: &["addresses", "agreement", "structure"] },
             Floor { name: "reader", modules: &["load"] },
-            Floor { name: "site", modules: &["nginx", "overlay", "site", "testing"] },
+            Floor { name: "languages", modules: &["apache", "nginx"] },
+            Floor { name: "site", modules: &["languages", "overlay", "site", "testing"] },
         ],
     },
     House {

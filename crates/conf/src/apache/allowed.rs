@@ -1,7 +1,8 @@
 //! Which directives `.htaccess` files may contain: Apache's `AllowOverride` and `AllowOverrideList`.
 
 use crate::diagnostic::{Diagnostic, Level};
-use crate::tree::Node;
+use crate::tree::{Node, Word};
+use crate::value::choice;
 use std::fmt;
 use std::sync::Arc;
 
@@ -151,6 +152,46 @@ impl Allowed {
         skips_unknown: false,
     };
 
+    /// What the words of `AllowOverride` say.
+    ///
+    /// # Errors
+    /// The first word that `AllowOverride` does not have.
+    pub fn of_words(node: &Node) -> Result<Allowed, Diagnostic> {
+        let mut said = Allowed { classes: Classes::NONE, ..Allowed::EVERYTHING };
+        for word in &node.args {
+            let text = word.to_string();
+            let (name, list) = match text.split_once('=') {
+                Some((name, list)) => (name, Some(list)),
+                None => (text.as_str(), None),
+            };
+            match (name.to_ascii_lowercase().as_str(), list) {
+                // As in Apache both take back all but what was said about options.
+                ("none", None) => {
+                    said = Allowed { classes: Classes::NONE, options: said.options, ..Allowed::EVERYTHING };
+                }
+                ("all", None) => said = Allowed { options: said.options, ..Allowed::EVERYTHING },
+                ("options", list) => {
+                    said.classes = said.classes.or(Classes::OPTIONS);
+                    said.options =
+                        list.map_or(Ok(OptionWords::UNLISTED), |list| options(node, word, list))?;
+                }
+                ("nonfatal", list) => {
+                    let kinds =
+                        [("Override", (true, false)), ("Unknown", (false, true)), ("All", (true, true))];
+                    let kind = Word::new(list.unwrap_or_default(), word.span);
+                    let (forbidden, unknown) = choice(&kind, &kinds).map_err(|error| error.at(node, word))?;
+                    said.skips_forbidden |= forbidden;
+                    said.skips_unknown |= unknown;
+                }
+                _ => {
+                    let class = choice(word, &Classes::NAMES).map_err(|error| error.at(node, word))?;
+                    said.classes = said.classes.or(class);
+                }
+            }
+        }
+        Ok(said)
+    }
+
     /// Whether nothing is ever forbidden or skipped.
     pub fn is_everything(&self) -> bool {
         let is_skipping = self.skips_forbidden || self.skips_unknown;
@@ -219,6 +260,16 @@ impl Allowed {
             if self.has(&name, classes) { self.requirement(inner) } else { Some(forbidden(inner, classes)) }
         })
     }
+}
+
+/// Reads the words of `Options=WORD,…`.
+fn options(node: &Node, word: &Word, list: &str) -> Result<OptionWords, Diagnostic> {
+    let mut sum = OptionWords::NONE;
+    for name in list.split(',') {
+        let name = Word::new(name, word.span);
+        sum = sum.or(choice(&name, &OptionWords::NAMES).map_err(|error| error.at(node, word))?);
+    }
+    Ok(sum)
 }
 
 fn forbidden(node: &Node, classes: Classes) -> Diagnostic {

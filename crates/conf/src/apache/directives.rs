@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::allowed::Classes;
 use crate::diagnostic::Diagnostic;
-use crate::spec::unknown_directive;
+use crate::spec::{Contexts, unknown_directive};
 use crate::tree::Node;
 
 /// A directive that Apache, or a module for Apache, knows.
@@ -40,9 +40,13 @@ pub fn classes_of(directive: &str) -> Option<Classes> {
     DIRECTIVES.get(directive.to_ascii_lowercase().as_str()).map(|known| known.classes)
 }
 
-/// The error about a directive that is not honoured in `.htaccess` files: Fulmar refuses it, it belongs elsewhere, or it
-/// is unknown. Then the nearest of `honoured` is the hint.
-pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>) -> Diagnostic {
+/// The error about a directive that is not honoured in a context of Apache's language: Fulmar refuses it, it belongs
+/// elsewhere, or it is unknown. Then the nearest of `honoured` is the hint.
+pub fn not_honoured<'a>(
+    node: &Node,
+    context: Contexts,
+    honoured: impl IntoIterator<Item = &'a str>,
+) -> Diagnostic {
     let name = node.name.to_string();
     let Some(Known { module, classes, foreign }) = DIRECTIVES.get(name.to_ascii_lowercase().as_str()) else {
         return unknown_directive(node, honoured);
@@ -53,7 +57,7 @@ pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>
             Diagnostic::emerg(format!("\"{name}\" belongs to {owner}, which is not part of Fulmar"))
                 .hint(*instead)
         }
-        (None, Classes::NONE) => {
+        (None, Classes::NONE) if context == Contexts::HTACCESS => {
             Diagnostic::emerg(format!("\"{name}\" of {owner} is not allowed in .htaccess files"))
         }
         (None, _) => Diagnostic::emerg(format!("\"{name}\" of {owner} is not supported")),
@@ -152,13 +156,13 @@ fn rows<const FIELDS: usize>(text: &'static str) -> impl Iterator<Item = [&'stat
 
 #[cfg(test)]
 mod tests {
-    use super::{Classes, DIRECTIVES, DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT};
+    use super::{Classes, Contexts, DIRECTIVES, DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT};
     use super::{is_module, module_of, not_honoured, rows};
     use std::path::Path;
 
     fn message(text: &str) -> String {
         let loaded = crate::apache::parse(Path::new("/x"), text.into());
-        let error = not_honoured(&loaded.nodes[0], ["RewriteRule"]);
+        let error = not_honoured(&loaded.nodes[0], Contexts::HTACCESS, ["RewriteRule"]);
         format!("{}; {}", error.message, error.hint.unwrap_or_default())
     }
 

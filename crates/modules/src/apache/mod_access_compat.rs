@@ -44,7 +44,7 @@
 use crate::apache::mod_authz_core::requirement::REQUIRE;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::place::Place;
-use crate::shared::apache::{environment, in_file, refusing, values, variables, wrong};
+use crate::shared::apache::{environment, in_directory, refusing, values, variables, wrong};
 use crate::shared::networks::in_network;
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic, Node};
@@ -66,26 +66,27 @@ pub static MODULE: Module = Module {
 };
 
 /// `Order allow,deny | deny,allow | mutual-failure`
-pub(crate) static ORDER: Directive<Limited> = in_file(Directive::new("Order", parse_order))
+pub(crate) static ORDER: Directive<Limited> = in_directory(Directive::new("Order", parse_order))
     .args(Arity::Exactly(1))
     .slot("htaccess order")
     .help("Whether `Allow` or `Deny` counts last, and the default for other clients.");
 
 /// `Allow from WHO …`
-pub(crate) static ALLOW: Directive<Limited> = in_file(Directive::new("Allow", parse_allow))
+pub(crate) static ALLOW: Directive<Limited> = in_directory(Directive::new("Allow", parse_allow))
     .args(Arity::AtLeast(2))
     .slot("htaccess order")
     .help("Allows all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Deny from WHO …`
-pub(crate) static DENY: Directive<Limited> =
-    in_file(Directive::new("Deny", |args, loading| Ok(limited(args, loading, Line::Deny(parse_who(args)?)))))
-        .args(Arity::AtLeast(2))
-        .slot("htaccess order")
-        .help("Denies all, addresses, networks, or requests with a variable of the environment.");
+pub(crate) static DENY: Directive<Limited> = in_directory(Directive::new("Deny", |args, loading| {
+    Ok(limited(args, loading, Line::Deny(parse_who(args)?)))
+}))
+.args(Arity::AtLeast(2))
+.slot("htaccess order")
+.help("Denies all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Satisfy All | Any`
-pub(crate) static SATISFY: Directive<Satisfying> = in_file(Directive::new("Satisfy", parse_satisfy))
+pub(crate) static SATISFY: Directive<Satisfying> = in_directory(Directive::new("Satisfy", parse_satisfy))
     .args(Arity::Exactly(1))
     .help("Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).");
 

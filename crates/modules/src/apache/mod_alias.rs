@@ -38,7 +38,7 @@ use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::lookup;
 use crate::shared::apache::place::Place;
 use crate::shared::apache::urls::{escape_uri, has_scheme, own_url};
-use crate::shared::apache::{in_file, last, pattern, wrong};
+use crate::shared::apache::{in_directory, last, pattern, wrong};
 use crate::shared::per_directory::RelativeRedirects;
 use conf::value::{self, Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
@@ -58,21 +58,21 @@ pub static MODULE: Module = Module {
 
 /// `Redirect [STATUS] PATH [URL]`
 pub(crate) static REDIRECT: Directive<Redirect> =
-    in_file(Directive::new("Redirect", |args, loading| parse(args, loading, None, false)))
+    in_directory(Directive::new("Redirect", |args, loading| parse(args, loading, None, false)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects a path and all paths below it.");
 
 /// `RedirectMatch [STATUS] PATTERN [URL]`
 pub(crate) static REDIRECT_MATCH: Directive<Redirect> =
-    in_file(Directive::new("RedirectMatch", |args, loading| parse(args, loading, None, true)))
+    in_directory(Directive::new("RedirectMatch", |args, loading| parse(args, loading, None, true)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects paths that match a pattern.");
 
 /// `RedirectPermanent PATH URL`
 pub(crate) static REDIRECT_PERMANENT: Directive<Redirect> =
-    in_file(Directive::new("RedirectPermanent", |args, loading| {
+    in_directory(Directive::new("RedirectPermanent", |args, loading| {
         parse(args, loading, Some(Status::MOVED_PERMANENTLY), false)
     }))
     .args(Arity::Exactly(2))
@@ -81,14 +81,16 @@ pub(crate) static REDIRECT_PERMANENT: Directive<Redirect> =
 
 /// `RedirectTemp PATH URL`
 pub(crate) static REDIRECT_TEMP: Directive<Redirect> =
-    in_file(Directive::new("RedirectTemp", |args, loading| parse(args, loading, Some(Status::FOUND), false)))
-        .args(Arity::Exactly(2))
-        .slot("htaccess redirect")
-        .help("As `Redirect temp`.");
+    in_directory(Directive::new("RedirectTemp", |args, loading| {
+        parse(args, loading, Some(Status::FOUND), false)
+    }))
+    .args(Arity::Exactly(2))
+    .slot("htaccess redirect")
+    .help("As `Redirect temp`.");
 
 /// `RedirectRelative On | Off`
 pub(crate) static REDIRECT_RELATIVE: Directive<bool> =
-    in_file(Directive::new("RedirectRelative", |args, _| args.value(0, value::flag)))
+    in_directory(Directive::new("RedirectRelative", |args, _| args.value(0, value::flag)))
         .args(Arity::Flag)
         .default("off")
         .help("Whether a redirect to a path is sent as the path, without scheme and host.");

@@ -51,7 +51,7 @@ pub(crate) static IF_VERSION: Directive<Counted> = Directive::new("IfVersion", |
     let wrong = |what: &str, word: &conf::Word| wrong(args, what, word);
     Ok(sections::counted(is_version(args.words(), matches, wrong)?))
 })
-.within(Contexts::HTACCESS)
+.within(Contexts::PER_DIRECTORY)
 .splices(Arity::Range(1, 2))
 .repeats()
 .help("A section that counts for a version of Apache, which is the one whose behaviour is followed here.");

@@ -1,7 +1,7 @@
 //! A thread's own cache of compiled files, which needs no lock. [`store`] keeps the files.
 
 use super::chain::{Chain, Decisions, Failure};
-use super::files::{File, Files};
+use super::files::{Files, Found as FoundOnWay};
 use super::store::{self, SCOPES_MAX};
 use super::{Base, Found};
 use contract::{Budget, Exchange, Scope, SectionId, Spent};
@@ -37,7 +37,7 @@ struct Entries {
 }
 
 struct Entry {
-    list: Vec<File>,
+    list: Vec<FoundOnWay>,
     chain: Result<Weak<Chain>, Failure>,
     /// By the blocks that count. There are few, so that looking through them takes less time than a table would.
     scopes: Vec<(Box<[bool]>, Weak<Scope>)>,
@@ -132,10 +132,11 @@ fn level(base: &Arc<Base>, files: &Files) -> Level {
 mod tests {
     use super::{Arc, Base, ENTRIES, Failure, Files, Found, forget, note};
     use crate::load::table;
-    use conf::Arity;
+    use conf::{Arity, Sources};
     use contract::{Config, Directive, Overlay, Selection};
     use http::Status;
     use journal::LogFiles;
+    use std::collections::HashMap;
     use std::path::{Path, PathBuf};
 
     static SELECTIONS: Directive<Selection> =
@@ -148,6 +149,8 @@ mod tests {
             table: Arc::new(table(&[])),
             prefix: PathBuf::new(),
             logs: LogFiles::default(),
+            layers: HashMap::new(),
+            sources: Sources::default(),
         })
     }
 

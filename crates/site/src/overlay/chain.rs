@@ -1,9 +1,10 @@
 //! Settings for a directory, layer over layer, read into one configuration. A layer is a file with settings.
 
 use super::Base;
-use super::files::{self, Files, Stamp};
+use super::files::{self, File, Files, Found, Stamp};
 use super::looked::{Looked, Looker};
 use super::memory::Charge;
+use crate::layers::Layers;
 use crate::load::{self, Reader};
 use crate::scopes::Scopes;
 use conf::apache::{Allowed, SetNames};
@@ -47,7 +48,7 @@ const NOTES_MAX: usize = 20;
 /// Clocks of file systems go in steps of some milliseconds: within them a change may leave the stamp alone.
 const FRESH_MS: i64 = 50;
 
-/// Settings that lie over those of the layers before. Today each layer is a file.
+/// Settings that lie over those of the layers before: a file, or a section of the main configuration.
 struct Layer<'a> {
     /// The file that they stand in.
     file: Arc<Path>,
@@ -136,6 +137,25 @@ pub(super) fn load(base: &Base, files: &mut Files) -> Result<Chain, Failure> {
 /// Doubtful lines become notes. `set` holds the variables that the files so far set.
 pub(super) fn check(base: &Base, files: &mut Files, set: &mut SetNames) -> Result<Chain, Failure> {
     load_to(base, files, Some(set))
+}
+
+/// Reads all sections over a host, to see whether they can be read.
+pub(super) fn check_layers(
+    base: &Base,
+    overlay: &Arc<Overlay>,
+    layers: &Arc<Layers>,
+) -> Result<(), Diagnostic> {
+    let mut files = Files {
+        overlay: Arc::clone(overlay),
+        innermost: b"/".to_vec(),
+        root_end: 0,
+        list: (0..layers.len()).map(|index| Found::Section(index, 0)).collect(),
+        layers: Some(Arc::clone(layers)),
+        opened: Vec::new(),
+        is_fresh: false,
+        found: 0,
+    };
+    load(base, &mut files).map(drop).map_err(|failure| Diagnostic::emerg(failure.message))
 }
 
 fn load_to(base: &Base, files: &mut Files, set: Option<&mut SetNames>) -> Result<Chain, Failure> {
@@ -272,7 +292,7 @@ impl<'a> Loader<'a> {
             reader,
             last: overlay.section,
             selections: Vec::new(),
-            sources: Sources::default(),
+            sources: base.sources.clone(),
             set,
             notes: Vec::new(),
         }
@@ -294,17 +314,35 @@ impl<'a> Loader<'a> {
 
     fn files(&mut self, files: &mut Files) -> Result<(), Failure> {
         let mut total = 0;
+        let mut opened = std::mem::take(&mut files.opened).into_iter();
         for index in 0..files.list.len() {
-            let path = files.path(&files.list[index]);
-            let (text, stamp) = read(&path, files.opened.get(index), &mut files.is_fresh)?;
-            files.list[index].stamp = stamp;
+            let file = match files.list[index] {
+                Found::File(file) => file,
+                Found::Section(section, directory_end) => {
+                    self.section(files, section, directory_end)?;
+                    continue;
+                }
+            };
+            let path = files.path(&file);
+            let (text, stamp) = read(&path, opened.next().as_ref(), &mut files.is_fresh)?;
+            files.list[index] = Found::File(File { stamp, ..file });
             total += text.len() as u64;
             if total > CHAIN_BYTES_MAX {
                 return Err(too_large(&path));
             }
-            self.file(&path, text, files.allowed(&files.list[index]).cloned())?;
+            self.file(&path, text, files.allowed(&file).cloned())?;
         }
         Ok(())
+    }
+
+    /// Reads a section of the main configuration, which counts from a directory on.
+    fn section(&mut self, files: &Files, section: usize, directory_end: usize) -> Result<(), Failure> {
+        let Some(layers) = &files.layers else { return Ok(()) };
+        let directory = files.innermost().get(..directory_end).unwrap_or_default();
+        let file = Arc::from(files::as_path(&[directory, b"/httpd.conf"].concat()));
+        let nodes = Arc::clone(&layers.section(section).nodes);
+        let context = Contexts::DIRECTORY;
+        self.layer(Layer { file, nodes: &nodes, error: None, context, allowed: None })
     }
 
     fn file(&mut self, path: &Path, text: Vec<u8>, allowed: Option<Arc<Allowed>>) -> Result<(), Failure> {
@@ -475,10 +513,13 @@ fn too_large(path: &Path) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Base, Chain, Config, Contexts, Directive, Layer, Loader, Looked, Path, Selection};
+    use super::{
+        Arc, Base, Chain, Config, Contexts, Directive, Layer, Loader, Looked, Path, Selection, Sources,
+    };
     use crate::load::table;
     use contract::{Module, Overlay, Rule};
     use journal::LogFiles;
+    use std::collections::HashMap;
 
     static SETTING: Directive<Box<[u8]>> =
         Directive::new("Setting", |args, _| Ok(args.word(0)?.text.clone())).within(Contexts::HTACCESS);
@@ -504,6 +545,8 @@ mod tests {
             table: Arc::new(table(modules)),
             prefix: "/".into(),
             logs: LogFiles::default(),
+            layers: HashMap::new(),
+            sources: Sources::default(),
         };
         let overlay = Overlay {
             section: Config::MAIN,

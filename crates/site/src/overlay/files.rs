@@ -1,5 +1,6 @@
 //! The files with settings on the way from a root to a file.
 
+use crate::layers::Layers;
 use conf::apache::Allowed;
 use contract::{LocationName, Overlay};
 use journal::clock::Time;
@@ -18,6 +19,14 @@ pub(super) struct Stamp {
     size: i64,
     modified: (i64, u64),
     changed: (i64, u64),
+}
+
+/// Something with settings that lies on a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A section of the main configuration, by its number among the layers, and where the directory ends that it counts from.
+    Section(usize, usize),
+    File(File),
 }
 
 /// A file with settings.
@@ -41,7 +50,9 @@ pub(super) struct Files {
     /// Where the root ends in that path, without a slash.
     pub(super) root_end: usize,
     /// The outermost first.
-    pub(super) list: Vec<File>,
+    pub(super) list: Vec<Found>,
+    /// The sections of the main configuration; none where it has none for directories.
+    pub(super) layers: Option<Arc<Layers>>,
     /// The same files, open, where it matters by which links they were found; else none.
     pub(super) opened: Vec<Arc<fs::File>>,
     /// A file changed so lately that it may change again without another stamp.
@@ -67,7 +78,13 @@ impl Files {
             overlay: Arc::clone(overlay),
             innermost: path.into_os_string().into_vec(),
             root_end: end(root),
-            list: vec![File { directory_end: end(directory), name, rule, stamp: Stamp::of(&stat) }],
+            list: vec![Found::File(File {
+                directory_end: end(directory),
+                name,
+                rule,
+                stamp: Stamp::of(&stat),
+            })],
+            layers: None,
             opened: Vec::new(),
             is_fresh: false,
             found: Time::now().uptime_ms,
@@ -87,25 +104,30 @@ impl Files {
 
     /// What a file may contain; `None` for everything.
     pub(super) fn allowed(&self, file: &File) -> Option<&Arc<Allowed>> {
-        self.overlay.rules[file.rule].1.as_ref()
+        match &self.layers {
+            Some(layers) => layers.allowed(file.rule),
+            None => self.overlay.rules[file.rule].1.as_ref(),
+        }
     }
 
     /// The root, without a slash at its end.
     pub(super) fn root(&self) -> &[u8] {
-        self.innermost.get(..self.root_end).unwrap_or_default()
+        self.innermost.get(..self.root_end).unwrap_or(&self.innermost)
     }
 
     /// The files of the directories down to the one whose path ends there.
     pub(super) fn down_to(&self, directory_end: usize) -> Files {
-        let list = self.list.iter().copied().filter(|file| file.directory_end <= directory_end).collect();
+        let list = self.list.iter().copied().filter(|found| found.directory_end() <= directory_end).collect();
         Files { list, ..self.clone() }.named_by_last()
     }
 
     /// Makes the path of the last file that of the innermost one.
     pub(super) fn named_by_last(mut self) -> Files {
         if let Some(last) = self.list.last() {
-            self.innermost.truncate(last.directory_end);
+            self.innermost.truncate(last.directory_end());
             self.innermost.push(b'/');
+        }
+        if let Some(Found::File(last)) = self.list.last() {
             self.innermost.extend_from_slice(&self.overlay.names[last.name]);
         }
         self
@@ -118,8 +140,20 @@ impl Files {
 
     /// The size of all files.
     pub(super) fn bytes(&self) -> u64 {
-        let sizes = self.list.iter().map(|file| u64::try_from(file.stamp.size).unwrap_or(0));
-        sizes.fold(0, u64::saturating_add)
+        let size = |found: &Found| match found {
+            Found::Section(..) => 0,
+            Found::File(file) => u64::try_from(file.stamp.size).unwrap_or(0),
+        };
+        self.list.iter().map(size).fold(0, u64::saturating_add)
+    }
+}
+
+impl Found {
+    pub(super) fn directory_end(&self) -> usize {
+        match self {
+            Found::Section(_, directory_end) => *directory_end,
+            Found::File(file) => file.directory_end,
+        }
     }
 }
 

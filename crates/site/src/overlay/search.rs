@@ -1,7 +1,9 @@
 //! The search for files with settings: one `stat` for each directory and name, unless the request shares an earlier look.
 
-use super::files::{File, Files, Stamp, as_path, failed, reads_files, rule_of};
+use super::files::{File, Files, Found, Stamp, as_path, failed, reads_files, rule_of};
 use super::seen::{self, Way};
+use crate::layers::{Layers, UNSAID};
+use conf::value::TooManySteps;
 use contract::{Exchange, LocationKind, Opener, Overlaid, Overlay};
 use journal::clock::Time;
 use rustix::fs::Stat;
@@ -18,7 +20,11 @@ const USUAL_COUNT: usize = 4;
 
 /// Looks for the files, one `stat` for each directory and name, and one for the request's own file. The error says why
 /// all requests are denied.
-pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, String> {
+pub(super) fn find(
+    exchange: &Exchange,
+    overlay: &Arc<Overlay>,
+    layers: Option<&Arc<Layers>>,
+) -> Result<Way, String> {
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri(exchange)))?;
     let root_end = start(exchange, &path);
     let root = (root_end, overlay);
@@ -29,13 +35,18 @@ pub(super) fn find(exchange: &Exchange, overlay: &Arc<Overlay>) -> Result<Way, S
     }
     let (metadata, directories_end) = if is_free { own_file(&path) } else { (None, path.len()) };
     let directories = &path[..directories_end];
-    let known = match is_free {
+    // Sections of the main configuration may depend on the name of the file.
+    let known = match is_free && layers.is_none() {
         true => seen::shared(|seen| seen.find_directory(directories, root)).flatten(),
         false => None,
     };
     let (files, moment, scope) = match known {
         Some(known) => known,
-        None => (search(exchange, directories, root).map(Rc::new)?, net::moment(), None),
+        None => (
+            search(exchange, &path, directories_end, Below { root_end, overlay, layers }).map(Rc::new)?,
+            net::moment(),
+            None,
+        ),
     };
     let below = Arc::downgrade(&exchange.scope);
     let is_chosen = scope.is_some() || files.list.is_empty();
@@ -56,10 +67,10 @@ pub(super) fn find_again(exchange: &Exchange) -> Option<Way> {
     // An earlier request that still runs keeps what it saw.
     let own = Rc::make_mut(&mut way.own);
     let (metadata, directories_end) = own_file(&own.path);
-    let Files { root_end, overlay, list, .. } = &*way.files;
+    let Files { root_end, overlay, list, layers, .. } = &*way.files;
+    let below = Below { root_end: *root_end, overlay, layers: layers.as_ref() };
     let is_same = directories_end == way.directories_end
-        && search(exchange, &own.path[..directories_end], (*root_end, overlay))
-            .is_ok_and(|files| files.list == *list);
+        && search(exchange, &own.path, directories_end, below).is_ok_and(|files| files.list == *list);
     own.metadata = metadata;
     way.moment = net::moment();
     is_same.then_some(way)
@@ -69,19 +80,33 @@ fn uri(exchange: &Exchange) -> String {
     String::from_utf8_lossy(&exchange.request.path).into_owned()
 }
 
-/// Looks for the files in the directories from a root, which ends there, to the end of a path.
+/// What is looked for below a root.
+#[derive(Clone, Copy)]
+struct Below<'a> {
+    root_end: usize,
+    overlay: &'a Arc<Overlay>,
+    layers: Option<&'a Arc<Layers>>,
+}
+
+/// Looks for the files in the directories of a path, which end there. Where sections of the main configuration count, the way
+/// begins at the root of the file system, else at the root of the site.
 fn search(
     exchange: &Exchange,
-    directories: &[u8],
-    (root_end, overlay): (usize, &Arc<Overlay>),
+    path: &[u8],
+    directories_end: usize,
+    below: Below<'_>,
 ) -> Result<Files, String> {
+    let Below { root_end, overlay, layers } = below;
+    let directories = &path[..directories_end];
     let (mut list, mut opened) = (Vec::with_capacity(USUAL_COUNT), Vec::new());
     let name_length = overlay.names.iter().map(|name| name.len()).max().unwrap_or(0);
     let mut file = Vec::with_capacity(directories.len() + 1 + name_length);
-    file.extend_from_slice(&directories[..root_end.min(directories.len())]);
-    let segments = directories.get(root_end..).unwrap_or_default().split(|&byte| byte == b'/');
+    let start = if layers.is_some() { 0 } else { root_end };
+    file.extend_from_slice(&directories[..start.min(directories.len())]);
+    let segments = directories.get(start..).unwrap_or_default().split(|&byte| byte == b'/');
     // The root itself comes before the first segment.
     let segments = std::iter::once(&b""[..]).chain(segments.filter(|segment| !segment.is_empty()));
+    let mut rule_of_sections = Some(UNSAID);
     for (depth, segment) in segments.enumerate() {
         if depth > DIRECTORIES_MAX {
             return Err(format!("the path of \"{}\" leads through too many directories", uri(exchange)));
@@ -91,28 +116,68 @@ fn search(
             file.extend_from_slice(segment);
         }
         let directory_end = file.len();
-        let rule = rule(exchange, overlay, &file[root_end..]);
-        if !reads_files(overlay, rule) {
-            continue;
-        }
+        let rule = match layers {
+            None => {
+                Some(rule(exchange, overlay, &file[root_end..])).filter(|rule| reads_files(overlay, *rule))
+            }
+            Some(layers) => {
+                for section in layers.at(&file) {
+                    list.push(Found::Section(section, directory_end));
+                    rule_of_sections = layers.rule(section).unwrap_or(rule_of_sections);
+                }
+                rule_of_sections
+            }
+        };
+        let Some(rule) = rule else { continue };
         match first(exchange, overlay, &mut file) {
             Ok(Some((name, stat, open))) => {
-                list.push(File { directory_end, name, rule, stamp: Stamp::of(&stat) });
+                list.push(Found::File(File { directory_end, name, rule, stamp: Stamp::of(&stat) }));
                 opened.extend(open.map(Arc::new));
             }
             Ok(None) => {}
             // Not a directory but the file, with its own path behind it at most; or one behind a link.
             Err(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &file[..directory_end]) => {
+                file.truncate(directory_end);
                 break;
             }
             Err(error) => return Err(failed(as_path(&file), &error.into())),
         }
         file.truncate(directory_end);
     }
-    let overlay = Arc::clone(overlay);
+    if let Some(layers) = layers {
+        let sections = sections_of_file(layers, path, directories_end);
+        let gave_up = |_| format!("a pattern of a section gave up on the path of \"{}\"", uri(exchange));
+        let sections = sections.map_err(gave_up)?.into_iter();
+        list.extend(sections.map(|section| Found::Section(section, file.len())));
+    }
+    let (overlay, layers) = (Arc::clone(overlay), layers.cloned());
     let found = Time::now().uptime_ms;
-    let files = Files { overlay, innermost: file, root_end, list, opened, is_fresh: false, found };
+    let files = Files { overlay, innermost: file, root_end, list, layers, opened, is_fresh: false, found };
     Ok(files.named_by_last())
+}
+
+/// The sections that count for a file besides those of its directories.
+fn sections_of_file(
+    layers: &Layers,
+    path: &[u8],
+    directories_end: usize,
+) -> Result<Vec<usize>, TooManySteps> {
+    let mut path = path;
+    // Apache does not compare what comes after the name of a file.
+    while path.len() > directories_end
+        && matches!(rustix::fs::stat(as_path(path)), Err(Errno::NOTDIR | Errno::NOENT))
+        && last_slash(path) > directories_end
+    {
+        path = &path[..last_slash(path)];
+    }
+    let mut sections = Vec::new();
+    if path.len() > directories_end + 1 {
+        sections.extend(layers.at(path));
+    }
+    if layers.has_patterns() {
+        sections.extend(layers.matching(path)?);
+    }
+    Ok(sections)
 }
 
 /// The rule of a directory on the way to a request's file.

@@ -2,7 +2,7 @@
 
 use super::Base;
 use super::chain::{self, Chain, Failure};
-use super::files::{File, Files};
+use super::files::{Files, Found};
 use contract::{Scope, SectionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ const GIVEN_BACK_BYTES: usize = 4 * 1024 * 1024;
 pub(super) type Key = (usize, SectionId, Box<[u8]>);
 
 struct Entry {
-    list: Vec<File>,
+    list: Vec<Found>,
     chain: Arc<Chain>,
     scopes: HashMap<Box<[bool]>, (Arc<Scope>, usize)>,
     /// About how much memory the chain and its scopes take.

@@ -142,7 +142,7 @@ impl Survey {
         };
         let top = root.directory.as_deref().unwrap_or(directory);
         let Some(mut files) = Files::of(&root.overlay, top, directory, rule) else { return };
-        let path = files.path(&files.list[0]);
+        let path = files::as_path(files.innermost()).to_path_buf();
         let length = files.bytes();
         if self.files == FILES_MAX || self.bytes.saturating_add(length) > BYTES_MAX {
             self.is_cut = true;

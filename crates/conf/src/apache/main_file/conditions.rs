@@ -58,6 +58,9 @@ impl Reader<'_> {
         if text.is_empty() {
             return Err(missing());
         }
+        if self.is_left_out(condition, node) {
+            return Ok(false);
+        }
         // As in Apache, further words do not count.
         let shown = String::from_utf8_lossy(text);
         let is_there = match condition {
@@ -74,10 +77,28 @@ impl Reader<'_> {
         Ok(is_there != negated)
     }
 
+    /// Whether a section is about a module that the configuration loads and that is not built here. Such a section never
+    /// counts, for Apache would skip it if it asks whether the module is missing.
+    pub(super) fn is_left_out(&self, condition: Condition, node: &Node) -> bool {
+        let text = node.args.first().map(Word::to_string).unwrap_or_default();
+        let text = text.trim_start_matches(['!', '<']).trim_end_matches('>');
+        let module = match condition {
+            Condition::Module => module_name(text),
+            Condition::Directive | Condition::Section => {
+                module_of(text).map(|module| module.trim_start_matches("mod_").to_owned())
+            }
+            _ => None,
+        };
+        module.is_some_and(|name| self.is_loaded(&name) && !(self.start.is_built)(&name))
+    }
+
+    fn is_loaded(&self, name: &str) -> bool {
+        STATIC.contains(&name) || self.modules.iter().any(|module| *module.name == *name)
+    }
+
     /// Whether a module was loaded, and is built here.
     fn has_module(&self, name: &str) -> bool {
-        let is_loaded = STATIC.contains(&name) || self.modules.iter().any(|module| *module.name == *name);
-        is_loaded && (self.start.is_built)(name)
+        self.is_loaded(name) && (self.start.is_built)(name)
     }
 
     fn has_directive(&self, name: &str) -> bool {

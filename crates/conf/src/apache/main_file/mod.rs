@@ -1,8 +1,8 @@
 //! Apache's main configuration: `httpd.conf` and what it includes, as one tree.
 //!
 //! As in Apache, what decides how the text goes on is done while it is read: `Include`, `Define` and `${NAME}`, macros, and
-//! sections such as `<IfModule>`. The tree holds what is left. A section that does not count since Apache would lack a module
-//! stays in the tree with its lines, for those who judge whether leaving it out opens something.
+//! sections such as `<IfModule>`. The tree holds what is left. A section about a module that the configuration loads, and that
+//! is not built here, stays in the tree with its lines: a reader judges whether leaving it out opens something.
 
 mod conditions;
 mod includes;
@@ -299,10 +299,11 @@ impl Reader<'_> {
             let span = node.span;
             return self.open(Open::Condition(node.name), span);
         }
+        let is_left_out = self.is_left_out(condition, &node);
         let mut skipped = Vec::new();
         node.end_line = Parser { lines: &mut text.lines }.block(&mut skipped, Some(&node.name), 0)?;
         node.block = Some(skipped);
-        if matches!(condition, Condition::Module | Condition::Directive | Condition::Section) {
+        if is_left_out {
             self.push(node);
         }
         Ok(())

@@ -64,6 +64,8 @@ pub static MODULE: Module = Module {
         &sections::IF_SECTION,
         &sections::FILES,
         &sections::FILES_MATCH,
+        &sections::LOCATION,
+        &sections::LOCATION_MATCH,
         &sections::LIMIT,
         &sections::LIMIT_EXCEPT,
         &sections::IF,

@@ -48,21 +48,21 @@ const MODULES: [&str; 32] = [
 
 /// `<IfModule [!]MODULE>`
 pub(crate) static IF_MODULE: Directive<Counted> = Directive::new("IfModule", parse_if_module)
-    .within(Contexts::HTACCESS)
+    .within(Contexts::PER_DIRECTORY)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if Fulmar supports this module of Apache.");
 
 /// `<IfDefine [!]NAME>`
 pub(crate) static IF_DEFINE: Directive<Counted> = Directive::new("IfDefine", parse_if_define)
-    .within(Contexts::HTACCESS)
+    .within(Contexts::PER_DIRECTORY)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section for a defined name; no name is defined.");
 
 /// `<IfFile [!]PATH>`
 pub(crate) static IF_FILE: Directive<Counted> = Directive::new("IfFile", parse_if_file)
-    .within(Contexts::HTACCESS)
+    .within(Contexts::PER_DIRECTORY)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if there is a file or a directory at a path, which must be below the root.");
@@ -70,7 +70,7 @@ pub(crate) static IF_FILE: Directive<Counted> = Directive::new("IfFile", parse_i
 /// `<IfDirective [!]NAME>`
 pub(crate) static IF_DIRECTIVE: Directive<Counted> =
     Directive::new("IfDirective", |args, _| parse_if(args, "directive", of_directive))
-        .within(Contexts::HTACCESS)
+        .within(Contexts::PER_DIRECTORY)
         .splices(Arity::Exactly(1))
         .repeats()
         .help("A section that counts if Fulmar supports this directive of Apache.");
@@ -78,7 +78,7 @@ pub(crate) static IF_DIRECTIVE: Directive<Counted> =
 /// `<IfSection [!]NAME>`
 pub(crate) static IF_SECTION: Directive<Counted> =
     Directive::new("IfSection", |args, _| parse_if(args, "section", of_section))
-        .within(Contexts::HTACCESS)
+        .within(Contexts::PER_DIRECTORY)
         .splices(Arity::Exactly(1))
         .repeats()
         .help("A section that counts if Fulmar supports this section of Apache.");
@@ -95,10 +95,24 @@ pub(crate) static FILES_MATCH: Directive<Selection> = section(
 )
 .help("A section for files whose names match a regular expression.");
 
+/// `<Location [~] PATH>`
+pub(crate) static LOCATION: Directive<Selection> =
+    section(Directive::new("Location", parse_location), Arity::Range(1, 2))
+        .within(OUTSIDE)
+        .help("A section for the paths of URIs that begin with a path, or match a pattern with `*` and `?`.");
+
+/// `<LocationMatch PATTERN>`
+pub(crate) static LOCATION_MATCH: Directive<Selection> = section(
+    Directive::new("LocationMatch", |args, loading| location_by_pattern(args, loading, args.word(0)?)),
+    Arity::Exactly(1),
+)
+.within(OUTSIDE)
+.help("A section for the paths of URIs that match a regular expression.");
+
 /// `<Limit METHOD …>`
 pub(crate) static LIMIT: Directive<Counted> =
     Directive::new("Limit", |args, loading| by_method(args, loading, false))
-        .within(Contexts::HTACCESS)
+        .within(Contexts::PER_DIRECTORY)
         .splices(Arity::AtLeast(1))
         .repeats()
         .help("A section whose rules about access count for these methods.");
@@ -106,7 +120,7 @@ pub(crate) static LIMIT: Directive<Counted> =
 /// `<LimitExcept METHOD …>`
 pub(crate) static LIMIT_EXCEPT: Directive<Counted> =
     Directive::new("LimitExcept", |args, loading| by_method(args, loading, true))
-        .within(Contexts::HTACCESS)
+        .within(Contexts::PER_DIRECTORY)
         .splices(Arity::AtLeast(1))
         .repeats()
         .help("A section whose rules about access count for all methods but these.");
@@ -126,6 +140,9 @@ pub(crate) static ELSE: Directive<Selection> =
     section(Directive::new("Else", |args, loading| by_expression(args, loading, true)), Arity::None)
         .help("A section for requests for which no earlier expression is true.");
 
+/// Sections that stand in the main configuration only, outside of directories.
+const OUTSIDE: Contexts = Contexts::VIRTUAL_HOST.or(Contexts::DIRECTORY);
+
 const fn section(directive: Directive<Selection>, arity: Arity) -> Directive<Selection> {
     in_file(directive).block(arity).slot("htaccess section")
 }
@@ -140,6 +157,11 @@ enum Presence {
     Unknown,
     /// A module for access of Apache 1.3, or the name of one without its ending: unknown to Apache, too.
     Misnamed,
+}
+
+/// Whether directives of a module of Apache, which is named without `mod_`, are honoured here.
+pub(crate) fn is_honoured(module: &str) -> bool {
+    MODULES.contains(&module)
 }
 
 /// All of a section, or nothing.
@@ -487,6 +509,43 @@ fn file_name(exchange: &Exchange, budget: &Budget) -> Result<Vec<u8>, Spent> {
     let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
     exchange.attach(Reach::Own, Rc::new(FileName { path, name: name.clone() }));
     Ok(name)
+}
+
+fn parse_location(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diagnostic> {
+    let first = args.word(0)?;
+    match args.words().get(1) {
+        Some(word) if first.is("~") => return location_by_pattern(args, loading, word),
+        Some(word) => return Err(wrong(args, "a second path", word)),
+        None => {}
+    }
+    let is_glob = first.text.iter().any(|byte| b"*?[".contains(byte));
+    if !first.text.starts_with(b"/") {
+        return Err(wrong(args, "a path that does not begin with a slash:", first));
+    }
+    let path = first.text.clone();
+    let holds = move |exchange: &Exchange, _: &Budget| Ok(is_at(&path, is_glob, &exchange.request.path));
+    Ok(Selection { is_late: true, ..selection(args, loading, holds)? })
+}
+
+/// Whether a path is the one that a section names, or below it.
+fn is_at(named: &[u8], is_glob: bool, path: &[u8]) -> bool {
+    if !is_glob {
+        let rest = path.strip_prefix(named);
+        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || named.ends_with(b"/"));
+    }
+    // No wildcard matches a slash.
+    let count = |text: &[u8]| text.iter().filter(|&&byte| byte == b'/').count();
+    let segments = named.split(|&byte| byte == b'/').zip(path.split(|&byte| byte == b'/'));
+    count(named) == count(path) && segments.into_iter().all(|(glob, name)| glob::matches(glob, name))
+}
+
+fn location_by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Selection, Diagnostic> {
+    let pattern = pattern(args, loading, word, &word.text, false)?;
+    // A pattern that gives up ends the request.
+    let holds = move |exchange: &Exchange, _: &Budget| {
+        pattern.try_is_match(&exchange.request.path).map_err(|_| Spent)
+    };
+    Ok(Selection { is_late: true, ..selection(args, loading, holds)? })
 }
 
 /// Reads `<If>`, `<ElseIf>` and `<Else>`, which has no expression.

@@ -185,7 +185,7 @@ const NAME_BYTES_MAX: usize = 255;
 /// Names of which each costs a look into every directory.
 const NAMES_MAX: usize = 16;
 
-fn parse_names(args: &Args<'_>, _: &mut Loading) -> Result<Arc<[Box<[u8]>]>, Diagnostic> {
+pub(crate) fn parse_names(args: &Args<'_>, _: &mut Loading) -> Result<Arc<[Box<[u8]>]>, Diagnostic> {
     if args.words().len() > NAMES_MAX {
         return Err(args.error(&format!("has more than {NAMES_MAX} names")));
     }

@@ -3,8 +3,7 @@
 use super::PLACES;
 use crate::files::root::ROOT;
 use crate::shared::per_directory::are_files_judged;
-use conf::apache::{Allowed, Classes, OptionWords, classes_of, directive_names};
-use conf::value::choice;
+use conf::apache::{Allowed, Classes, classes_of, directive_names};
 use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Directive, Loading, LocationKind, LocationName, View};
 
@@ -62,48 +61,7 @@ pub(super) struct List {
 }
 
 fn parse_override(args: &Args<'_>, loading: &mut Loading) -> Result<Override, Diagnostic> {
-    let mut said = Allowed { classes: Classes::NONE, ..Allowed::EVERYTHING };
-    for word in args.words() {
-        let text = word.to_string();
-        let (name, list) = match text.split_once('=') {
-            Some((name, list)) => (name, Some(list)),
-            None => (text.as_str(), None),
-        };
-        match (name.to_ascii_lowercase().as_str(), list) {
-            // As in Apache both take back all but what was said about options.
-            ("none", None) => {
-                said = Allowed { classes: Classes::NONE, options: said.options, ..Allowed::EVERYTHING };
-            }
-            ("all", None) => said = Allowed { options: said.options, ..Allowed::EVERYTHING },
-            ("options", list) => {
-                said.classes = said.classes.or(Classes::OPTIONS);
-                said.options = list.map_or(Ok(OptionWords::UNLISTED), |list| options(args, word, list))?;
-            }
-            ("nonfatal", list) => {
-                let kinds = [("Override", (true, false)), ("Unknown", (false, true)), ("All", (true, true))];
-                let kind = Word::new(list.unwrap_or_default(), word.span);
-                let (forbidden, unknown) =
-                    choice(&kind, &kinds).map_err(|error| error.at(args.node, word))?;
-                said.skips_forbidden |= forbidden;
-                said.skips_unknown |= unknown;
-            }
-            _ => {
-                let class = choice(word, &Classes::NAMES).map_err(|error| error.at(args.node, word))?;
-                said.classes = said.classes.or(class);
-            }
-        }
-    }
-    Ok(Override { place: Place::of(loading), allowed: said })
-}
-
-/// Reads the words of `Options=WORD,…`.
-fn options(args: &Args<'_>, word: &Word, list: &str) -> Result<OptionWords, Diagnostic> {
-    let mut sum = OptionWords::NONE;
-    for name in list.split(',') {
-        let name = Word::new(name, word.span);
-        sum = sum.or(choice(&name, &OptionWords::NAMES).map_err(|error| error.at(args.node, word))?);
-    }
-    Ok(sum)
+    Ok(Override { place: Place::of(loading), allowed: Allowed::of_words(args.node)? })
 }
 
 fn parse_list(args: &Args<'_>, loading: &mut Loading) -> Result<List, Diagnostic> {

@@ -60,7 +60,7 @@ use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
 use crate::apache::mod_authn_anon::Guests;
 use crate::authorization::auth_basic::asking::{self, Progress};
 use crate::authorization::auth_basic::{Failure, read};
-use crate::shared::apache::{in_file, last, wrong};
+use crate::shared::apache::{in_directory, last, wrong};
 use crate::shared::files;
 use crate::values::variables::user;
 use conf::value::choice;
@@ -89,35 +89,35 @@ pub static MODULE: Module = Module {
 };
 
 /// `AuthType None | Basic | Digest`
-static AUTH_TYPE: Directive<Type> = in_file(Directive::new("AuthType", parse_type))
+static AUTH_TYPE: Directive<Type> = in_directory(Directive::new("AuthType", parse_type))
     .args(Arity::Exactly(1))
     .help("How users prove who they are: `Basic`, `Digest`, or `None`.");
 
 /// `AuthName REALM`
 static AUTH_NAME: Directive<Box<[u8]>> =
-    in_file(Directive::new("AuthName", |args, _| Ok(args.word(0)?.text.clone())))
+    in_directory(Directive::new("AuthName", |args, _| Ok(args.word(0)?.text.clone())))
         .args(Arity::Exactly(1))
         .help("The realm that browsers show.");
 
 /// `AuthUserFile FILE`
-static AUTH_USER_FILE: Directive<PathBuf> = in_file(Directive::new("AuthUserFile", parse_path))
+static AUTH_USER_FILE: Directive<PathBuf> = in_directory(Directive::new("AuthUserFile", parse_path))
     .args(Arity::Exactly(1))
     .help("The file of users and passwords.");
 
 /// `AuthGroupFile FILE`
-static AUTH_GROUP_FILE: Directive<PathBuf> = in_file(Directive::new("AuthGroupFile", parse_path))
+static AUTH_GROUP_FILE: Directive<PathBuf> = in_directory(Directive::new("AuthGroupFile", parse_path))
     .args(Arity::Exactly(1))
     .help("The file of groups and their users.");
 
 /// `AuthBasicProvider file | anon …`
 static AUTH_BASIC_PROVIDER: Directive<Vec<Provider>> =
-    in_file(Directive::new("AuthBasicProvider", provider::parse))
+    in_directory(Directive::new("AuthBasicProvider", provider::parse))
         .args(Arity::AtLeast(1))
         .help("Where users are looked up: `file`, `anon`, or both.");
 
 /// `AuthBasicAuthoritative On | Off`
 static AUTH_BASIC_AUTHORITATIVE: Directive<bool> =
-    in_file(Directive::new("AuthBasicAuthoritative", parse_flag))
+    in_directory(Directive::new("AuthBasicAuthoritative", parse_flag))
         .args(Arity::Exactly(1))
         .help("Accepted. Unknown users are rejected in any case, because there is no other provider.");
 

@@ -49,7 +49,7 @@ use crate::apache::mod_auth_basic::{Basic, Proof};
 use crate::apache::mod_auth_digest;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::variables::User;
-use crate::shared::apache::{in_file, last, refusing, variables};
+use crate::shared::apache::{in_directory, last, refusing, variables};
 use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
 use contract::{Directive, Exchange, Handler, Module, Outcome, Phase, Reach, ScopeBuilder, Step, View};
@@ -85,16 +85,17 @@ pub(crate) static REQUIRE_NONE: Directive<Requirement> =
     .help("Requirements of which none may be met.");
 
 /// `AuthMerging Off | And | Or`
-pub(crate) static AUTH_MERGING: Directive<Merging> = in_file(Directive::new("AuthMerging", |args, _| {
-    let table = [("off", Merging::Off), ("and", Merging::And), ("or", Merging::Or)];
-    args.value(0, |word| choice(word, &table))
-}))
-.args(Arity::Exactly(1))
-.help("Whether the requirements of outer directories count besides those of this one.");
+pub(crate) static AUTH_MERGING: Directive<Merging> =
+    in_directory(Directive::new("AuthMerging", |args, _| {
+        let table = [("off", Merging::Off), ("and", Merging::And), ("or", Merging::Or)];
+        args.value(0, |word| choice(word, &table))
+    }))
+    .args(Arity::Exactly(1))
+    .help("Whether the requirements of outer directories count besides those of this one.");
 
 /// `AuthzSendForbiddenOnFailure On | Off`
 pub(crate) static SEND_FORBIDDEN: Directive<bool> =
-    in_file(Directive::new("AuthzSendForbiddenOnFailure", |args, _| args.value(0, flag)))
+    in_directory(Directive::new("AuthzSendForbiddenOnFailure", |args, _| args.value(0, flag)))
         .args(Arity::Flag)
         .default("off")
         .help("Whether a user who does not meet the requirements gets 403 and no second question.");
@@ -109,7 +110,7 @@ pub(crate) enum Merging {
 }
 
 const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
-    in_file(directive).block(Arity::None).slot("htaccess require")
+    in_directory(directive).block(Arity::None).slot("htaccess require")
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {

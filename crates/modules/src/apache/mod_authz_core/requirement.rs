@@ -3,7 +3,7 @@
 use crate::shared::apache::expression::Expression;
 use crate::shared::apache::methods::METHODS;
 use crate::shared::apache::place::Place;
-use crate::shared::apache::{environment, in_file, variables, wrong};
+use crate::shared::apache::{environment, in_directory, variables, wrong};
 use crate::shared::networks::in_network;
 use conf::value::subnet;
 use conf::{Arity, Diagnostic, Node, Word};
@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use std::sync::Arc;
 
 /// `Require [not] WHAT …`
-pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
+pub(crate) static REQUIRE: Directive<Requirement> = in_directory(Directive::new("Require", alone))
     .args(Arity::AtLeast(1))
     .slot("htaccess require")
     .help("The clients that are allowed: all granted, all denied, ip, local, env, method, expr, valid-user, user or group.");

@@ -53,7 +53,7 @@ mod text;
 mod variable;
 
 use crate::apache::{mod_alias, mod_env};
-use crate::shared::apache::{directory, in_file, wrong};
+use crate::shared::apache::{directory, in_directory, wrong};
 use crate::shared::per_directory;
 use condition::Condition;
 use conf::{Arity, Diagnostic, value};
@@ -71,7 +71,7 @@ pub static MODULE: Module = Module {
 };
 
 /// `RewriteEngine on | off`
-pub(crate) static ENGINE: Directive<Line> = in_file(Directive::new("RewriteEngine", |args, loading| {
+pub(crate) static ENGINE: Directive<Line> = in_directory(Directive::new("RewriteEngine", |args, loading| {
     line(args, loading, Instruction::Engine(args.value(0, value::flag)?))
 }))
 // As in Apache, further words have no meaning.
@@ -80,15 +80,16 @@ pub(crate) static ENGINE: Directive<Line> = in_file(Directive::new("RewriteEngin
 .help("Whether the rules run.");
 
 /// `RewriteOptions OPTION …`
-pub(crate) static OPTIONS: Directive<Line> = in_file(Directive::new("RewriteOptions", |args, loading| {
-    line(args, loading, Instruction::Options(parse_options(args)?))
-}))
-.args(Arity::AtLeast(1))
-.slot("htaccess rewrite")
-.help("Whether the rules of outer directories apply, too.");
+pub(crate) static OPTIONS: Directive<Line> =
+    in_directory(Directive::new("RewriteOptions", |args, loading| {
+        line(args, loading, Instruction::Options(parse_options(args)?))
+    }))
+    .args(Arity::AtLeast(1))
+    .slot("htaccess rewrite")
+    .help("Whether the rules of outer directories apply, too.");
 
 /// `RewriteBase PATH`
-pub(crate) static BASE: Directive<Line> = in_file(Directive::new("RewriteBase", |args, loading| {
+pub(crate) static BASE: Directive<Line> = in_directory(Directive::new("RewriteBase", |args, loading| {
     line(args, loading, Instruction::Base(parse_base(args)?))
 }))
 .args(Arity::Exactly(1))
@@ -96,16 +97,17 @@ pub(crate) static BASE: Directive<Line> = in_file(Directive::new("RewriteBase", 
 .help("The URI of the directory, for relative targets.");
 
 /// `RewriteCond TEXT CONDITION [FLAGS]`
-pub(crate) static CONDITION: Directive<Line> = in_file(Directive::new("RewriteCond", |args, loading| {
-    let condition = Condition::parse(args, loading)?;
-    line(args, loading, Instruction::Condition(Arc::new(condition)))
-}))
-.args(Arity::AtLeast(2))
-.slot("htaccess rewrite")
-.help("A condition for the next rule.");
+pub(crate) static CONDITION: Directive<Line> =
+    in_directory(Directive::new("RewriteCond", |args, loading| {
+        let condition = Condition::parse(args, loading)?;
+        line(args, loading, Instruction::Condition(Arc::new(condition)))
+    }))
+    .args(Arity::AtLeast(2))
+    .slot("htaccess rewrite")
+    .help("A condition for the next rule.");
 
 /// `RewriteRule PATTERN TARGET [FLAGS]`
-pub(crate) static RULE: Directive<Line> = in_file(Directive::new("RewriteRule", |args, loading| {
+pub(crate) static RULE: Directive<Line> = in_directory(Directive::new("RewriteRule", |args, loading| {
     let rule = Rule::parse(args, loading)?;
     line(args, loading, Instruction::Rule(Arc::new(rule)))
 }))

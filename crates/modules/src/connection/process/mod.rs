@@ -61,6 +61,7 @@
 mod affinity;
 mod debugging;
 mod environment;
+mod group;
 mod memory;
 
 pub use affinity::{Affinity, PROCESSORS_MAX};
@@ -83,6 +84,7 @@ pub static MODULE: Module = Module {
     name: "process",
     directives: &[
         &USER,
+        &group::GROUP,
         &PID,
         &DAEMON,
         &MASTER_PROCESS,
@@ -293,7 +295,7 @@ pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessS
         notes.push(Diagnostic::warn(warning).at(written.span));
     }
     Ok(ProcessSettings {
-        user: main.get(&USER).cloned(),
+        user: group::user(main),
         pid: main.get(&PID).cloned().unwrap_or_else(|| PathBuf::from("/run/fulmar.pid")),
         daemon: main.get(&DAEMON).copied().unwrap_or(true),
         master_process: main.get(&MASTER_PROCESS).copied().unwrap_or(true),

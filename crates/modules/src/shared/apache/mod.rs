@@ -23,24 +23,27 @@ use std::sync::Arc;
 /// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
 pub(crate) const STEPS_MAX: u32 = 20_000;
 
+/// Where lines for the files of directories stand: also outside of directories, where they are for all files of a server.
+const FILES: Contexts = Contexts::PER_DIRECTORY.or(Contexts::VIRTUAL_HOST);
+
 /// A directive of `.htaccess` files. The innermost file that has the directive overrides the others.
 pub(crate) const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
-    directive.within(Contexts::HTACCESS).rule(Rule::List)
+    directive.within(FILES).rule(Rule::List)
+}
+
+/// As [`in_file`], for a directive that has another meaning outside of directories, or none.
+pub(crate) const fn in_directory<T>(directive: Directive<T>) -> Directive<T> {
+    directive.within(Contexts::PER_DIRECTORY).rule(Rule::List)
 }
 
 /// A directive of `.htaccess` files. An inner file adds to the outer ones.
 pub(crate) const fn in_all_files<T>(directive: Directive<T>) -> Directive<T> {
-    directive.within(Contexts::HTACCESS).rule(Rule::Gather)
+    directive.within(FILES).rule(Rule::Gather)
 }
 
 /// A directive of `.htaccess` files that has no effect; `why` begins with these words and gives the reason.
 pub(crate) const fn without_effect(name: &'static str, arity: Arity, why: &'static str) -> Directive<()> {
-    Directive::new(name, |_, _| Ok(()))
-        .within(Contexts::HTACCESS)
-        .rule(Rule::Never)
-        .repeats()
-        .args(arity)
-        .help(why)
+    Directive::new(name, |_, _| Ok(())).within(FILES).rule(Rule::Never).repeats().args(arity).help(why)
 }
 
 /// The values of a directive, as inherited by its rule.

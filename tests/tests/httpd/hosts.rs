@@ -1,0 +1,135 @@
+//! Virtual hosts: which one answers, where its files are, what it inherits.
+
+use super::agree;
+
+const GRANTED: &str = "<Directory />\nRequire all granted\n</Directory>\n";
+
+fn files() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("index.html", "main"),
+        ("a/index.html", "a"),
+        ("b/index.html", "b"),
+        ("b/note.txt", "a note"),
+        ("c/index.html", "c"),
+        ("c/start.html", "start of c"),
+        ("other/pic.txt", "picture"),
+        ("other/deep/pic.txt", "deep picture"),
+        ("other/index.html", "other"),
+    ]
+}
+
+fn host(address: &str, name: &str, more: &str) -> String {
+    format!("<VirtualHost {address}>\nDocumentRoot %%ROOT%%/{name}\n{more}</VirtualHost>\n")
+}
+
+#[test]
+fn names_choose_a_host() {
+    let hosts = [
+        host("*:%%PORT%%", "a", "ServerName a.example\nServerAlias www.a.example both.example\n"),
+        host("*:%%PORT%%", "b", "ServerName B.example:8080\nServerAlias both.example\n"),
+        host("*:%%PORT%%", "c", "ServerName http://c.example\n"),
+    ];
+    agree(
+        &(GRANTED.to_owned() + &hosts.concat()),
+        &files(),
+        &[
+            "GET /\nHost: a.example",
+            "GET /\nHost: WWW.A.example",
+            "GET /\nHost: b.example",
+            "GET /\nHost: b.example:1",
+            "GET /\nHost: c.example",
+            "GET /\nHost: both.example",
+            "GET /\nHost: unknown.example",
+            "GET /\nHost: b.example.",
+            "GET / HTTP/1.0",
+        ],
+    );
+}
+
+/// With a wildcard the first host that matches answers, though a later one has the exact name.
+#[test]
+fn wildcards_count_in_their_order() {
+    let hosts = [
+        host("*:%%PORT%%", "a", "ServerName a.example\n"),
+        host("*:%%PORT%%", "b", "ServerName b.example\nServerAlias *.example.org w?w.example.net\n"),
+        host("*:%%PORT%%", "c", "ServerName www.example.org\nServerAlias x.example.net\n"),
+    ];
+    agree(
+        &(GRANTED.to_owned() + &hosts.concat()),
+        &files(),
+        &[
+            "GET /\nHost: www.example.org",
+            "GET /\nHost: a.b.example.org",
+            "GET /\nHost: example.org",
+            "GET /\nHost: wxw.example.net",
+            "GET /\nHost: x.example.net",
+            "GET /\nHost: wxwwexample.net",
+        ],
+    );
+}
+
+/// The hosts of the best address count, and names choose among them only.
+#[test]
+fn the_best_address_counts_first() {
+    let hosts = [
+        host("*:%%PORT%%", "a", "ServerName a.example\n"),
+        host("127.0.0.1:%%PORT%%", "b", "ServerName b.example\n"),
+        host("127.0.0.1", "c", "ServerName c.example\n"),
+    ];
+    let requests = [
+        "GET /\nHost: a.example",
+        "GET /\nHost: b.example",
+        "GET /\nHost: c.example",
+        "GET /\nHost: x.example",
+    ];
+    agree(&(GRANTED.to_owned() + &hosts.concat()), &files(), &requests);
+    agree(&(GRANTED.to_owned() + &hosts[..1].concat() + &hosts[2]), &files(), &requests);
+    let elsewhere = host("192.0.2.1:%%PORT%%", "a", "ServerName a.example\n");
+    agree(&(GRANTED.to_owned() + &elsewhere), &files(), &requests);
+}
+
+#[test]
+fn hosts_inherit_from_the_main_server() {
+    let main = "DirectoryIndex start.html index.html\nHeader set X-Main main\nErrorDocument 404 \"Nothing.\"\n\
+        Alias /pictures/ %%ROOT%%/other/\nAlias /both %%ROOT%%/other\n";
+    let hosts = [
+        host("*:%%PORT%%", "c", "ServerName c.example\n"),
+        host(
+            "*:%%PORT%%",
+            "b",
+            "ServerName b.example\nDirectoryIndex note.txt\nHeader set X-Host b\nErrorDocument 404 \"Not in b.\"\n\
+            Alias /both %%ROOT%%/c\n",
+        ),
+        "<VirtualHost *:%%PORT%%>\nServerName d.example\n</VirtualHost>\n".to_owned(),
+    ];
+    let mut requests = Vec::new();
+    for name in ["b", "c", "d"] {
+        for path in ["/", "/missing", "/pictures/pic.txt", "/both/index.html", "/both", "/bothx", "/both/"] {
+            requests.push(format!("GET {path}\nHost: {name}.example:%%PORT%%"));
+        }
+    }
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&(GRANTED.to_owned() + main + &hosts.concat()), &files(), &requests);
+}
+
+/// The first of two aliases counts, and one without a slash is for whole segments.
+#[test]
+fn aliases_count_in_their_order() {
+    let aliases = "Alias /one/deep %%ROOT%%/c\nAlias /one %%ROOT%%/other\nAlias /two/ %%ROOT%%/other/\n\
+        Alias /two/deep/ %%ROOT%%/c/\nAlias /note.txt %%ROOT%%/b/note.txt\n";
+    agree(
+        &(GRANTED.to_owned() + aliases),
+        &files(),
+        &[
+            "GET /one/pic.txt",
+            "GET /one/deep/index.html",
+            "GET /one/deeper",
+            "GET /onepic.txt",
+            "GET /two/pic.txt",
+            "GET /two/deep/pic.txt",
+            "GET /two/deep/index.html",
+            "GET /note.txt",
+            "GET /note.txts",
+        ],
+    );
+}
