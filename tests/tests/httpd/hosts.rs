@@ -1,6 +1,8 @@
 //! Virtual hosts: which one answers, where its files are, what it inherits.
 
-use super::agree;
+use tests::binary::Server;
+
+use super::{agree, site};
 
 const GRANTED: &str = "<Directory />\nRequire all granted\n</Directory>\n";
 
@@ -132,4 +134,44 @@ fn aliases_count_in_their_order() {
             "GET /note.txts",
         ],
     );
+}
+
+/// Redirects of a server come before access rules and aliases; those of the host come before those of the main server.
+#[test]
+fn redirects_of_servers_come_first() {
+    let main = "Redirect permanent /old http://x.example/new\nRedirect /temp /b\nRedirectMatch 301 ^/m/(.*)\\.html$ http://x.example/$1.txt\n\
+        RedirectPermanent /with/ http://x.example/w/\nRedirectTemp /query http://x.example/?own=1\nAlias /old %%ROOT%%/c\n\
+        Redirect /a.b http://x.example/dot\n<Location /old>\nRequire all denied\n</Location>\n";
+    let host = host("*:%%PORT%%", "b", "ServerName b.example\nRedirect /temp http://b.example/own\n")
+        + &host("*:%%PORT%%", "c", "ServerName c.example\nRedirect permanent / https://c.example/\n");
+    let mut requests = Vec::new();
+    for path in [
+        "/old",
+        "/old/a%20b?c=d",
+        "/older",
+        "/temp",
+        "/temp/x",
+        "/m/a.html",
+        "/m/a.txt",
+        "/with",
+        "/with/a",
+        "/query",
+        "/query?b",
+        "/a.b",
+        "/axb",
+        "/note.txt",
+    ] {
+        requests.extend(["b", "c"].map(|name| format!("GET {path}\nHost: {name}.example:%%PORT%%")));
+    }
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&(GRANTED.to_owned() + main + &host), &files(), &requests);
+}
+
+/// A line end in a path does not lead around a redirect. Apache writes the same escape with small letters.
+#[test]
+fn a_line_end_is_redirected() {
+    let fulmar = site("Redirect permanent / https://c.example/\n", &[]).start(Server::Fulmar);
+    let answer = fulmar.ask("GET /a%0ab");
+    assert_eq!(answer.last().field("Location"), Some("https://c.example/a%0Ab"));
+    fulmar.stop();
 }

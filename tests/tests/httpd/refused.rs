@@ -8,7 +8,9 @@ use super::site;
 fn lines_that_are_not_built_are_refused_by_name() {
     for (line, told) in [
         ("RewriteRule ^/a /b", "\"RewriteRule\" directive is not allowed here"),
-        ("Redirect / http://a.example/", "\"Redirect\" directive is not allowed here"),
+        ("Redirect gone /a", "\"Redirect\""),
+        ("Redirect 303 /a /b", "\"303\" in \"Redirect\" outside of directories is not built"),
+        ("RedirectMatch a /b$0", "\"/b$0\" in \"RedirectMatch\" outside"),
         ("Require all denied", "\"Require\" directive is not allowed here"),
         ("SSLEngine on", "\"SSLEngine\" of mod_ssl is not supported"),
         ("ProxyPass / http://127.0.0.1:1/", "\"ProxyPass\" of mod_proxy is not supported"),

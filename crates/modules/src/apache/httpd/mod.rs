@@ -28,6 +28,7 @@
 mod accepted;
 mod log_format;
 mod mapping;
+mod redirects;
 
 use conf::{Arity, Contexts, Diagnostic, Dialect, Node, Word, value};
 use contract::{Args, Counted, Directive, Loading, Module, Root, Template};
@@ -50,6 +51,10 @@ pub static MODULE: Module = Module {
         &LOG_LEVEL,
         &MAX_KEEP_ALIVE_REQUESTS,
         &PID_FILE,
+        &redirects::REDIRECT,
+        &redirects::REDIRECT_MATCH,
+        &redirects::REDIRECT_PERMANENT,
+        &redirects::REDIRECT_TEMP,
         &SERVER_TOKENS,
         &TIMEOUT,
         &TYPES_CONFIG,
