@@ -95,7 +95,12 @@ impl Serving {
         let site = |address| {
             let text = format!("error_log stderr; http {{ server {{ listen {address}; {server} }} }}");
             let inputs = Memory::default().with("/etc/x.conf", text);
-            let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+            let options = Options {
+                path: "/etc/x.conf".into(),
+                prefix: "/etc".into(),
+                globals: None,
+                apache: site::ApacheOptions::default(),
+            };
             let modules: &[&Module] = &[&TRIALS];
             let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
             Site::compile(&mut load(&inputs, &options, modules, loading), modules).unwrap()

@@ -343,7 +343,12 @@ fn start() -> (SocketAddr, SupervisorEnd) {
     });
     let text = configuration(addresses);
     let inputs = Memory::default().with("/x.conf", text);
-    let options = Options { path: "/x.conf".into(), prefix: "/nowhere".into(), globals: None };
+    let options = Options {
+        path: "/x.conf".into(),
+        prefix: "/nowhere".into(),
+        globals: None,
+        apache: site::ApacheOptions::default(),
+    };
     let loading = Loading::new(Path::new("/nowhere"), Path::new("/nowhere"));
     let mut loaded = load(&inputs, &options, modules::ALL, loading);
     assert!(loaded.error.is_none(), "{:?}", loaded.error.map(|error| error.message));
@@ -357,6 +362,7 @@ fn start() -> (SocketAddr, SupervisorEnd) {
         settings: Settings { connections: 1000, shutdown_timeout: None, request_memory: None, drains: false },
         replay: Arc::new(|_: &[u8], _| Err(String::new())),
         channel,
+        older: None,
     };
     thread::spawn(|| server::run(worker));
     (addresses[0], supervisor)

@@ -25,7 +25,12 @@ pub fn run(input: &[u8]) {
     }
     let text = [b"http { server { listen 80; ", input, b" } }"].concat();
     let inputs = Memory::default().with("/x.conf", String::from_utf8_lossy(&text).into_owned());
-    let options = Options { path: "/x.conf".into(), prefix: "/nowhere".into(), globals: None };
+    let options = Options {
+        path: "/x.conf".into(),
+        prefix: "/nowhere".into(),
+        globals: None,
+        apache: site::ApacheOptions::default(),
+    };
     let modules: Vec<&'static Module> =
         modules::ALL.iter().copied().filter(|module| !ASK_THE_RESOLVER.contains(&module.name)).collect();
     let loading = Loading::new(Path::new("/nowhere"), Path::new("/nowhere"));
