@@ -485,7 +485,7 @@ fn a_scope_compiled_while_serving() {
     let server = *main.at(http).here(&site::SERVER)[0].value;
     let location = main.at(server).here(&site::LOCATION)[0].value.section;
     let directory = overlay.open(location, Contexts::HTACCESS);
-    let text = conf::parse_bytes(b"body 'from a file';");
+    let text = conf::apache::parse(Path::new("/.htaccess"), b"body 'from a file'".to_vec());
     let loading = Loading::new(Path::new("/"), Path::new("/"));
     let mut reader = Reader::new(modules, overlay, loading);
     reader.block(&text.nodes, directory, Contexts::HTACCESS).unwrap();
