@@ -12,6 +12,7 @@
 mod addresses;
 mod environment;
 mod left_out;
+mod options;
 
 use crate::layers::{Layers, Place, Section};
 use crate::load::{Loaded, Options, Reader, told};
@@ -61,11 +62,17 @@ pub(crate) fn load(
     let config = Config::within(Arc::clone(&loading.origin));
     let reader = Reader::new(modules, config, loading);
     let defaults = conf::parse_bytes(options.apache.server_defaults.as_bytes()).nodes;
+    // Without any LoadModule line the modules are parts of Apache's program.
+    let is_loaded =
+        |name: &str| loaded_modules.is_empty() || loaded_modules.iter().any(|module| &*module.name == name);
+    let switched_off = options::switched_off(is_loaded);
     let (plan, layers, conditions, has_wildcards) = Default::default();
-    let mut hosts = Hosts { reader, plan, has_wildcards, defaults, layers, conditions };
+    let mut hosts = Hosts { reader, plan, has_wildcards, defaults, switched_off, layers, conditions };
     let read = match loaded.error {
-        None => left_out::without(loaded.nodes, &mut hosts.reader.loading)
-            .and_then(|nodes| hosts.read(&nodes, options)),
+        None => left_out::without(loaded.nodes, &mut hosts.reader.loading).and_then(|nodes| {
+            options::links_opened(&nodes).map_or(Ok(()), |refusal| hosts.reader.loading.refuse(refusal))?;
+            hosts.read(&nodes, options)
+        }),
         Some(error) => Err(error),
     };
     let Hosts { mut reader, plan, .. } = hosts;
@@ -107,6 +114,8 @@ struct Hosts {
     has_wildcards: bool,
     /// What each server does unless its lines say otherwise.
     defaults: Vec<Node>,
+    /// What no server does, since its module is not loaded.
+    switched_off: Vec<Node>,
     /// The sections of the main server, which lie over each host.
     layers: Vec<Section>,
     /// Those that are tried after all others.
@@ -233,6 +242,7 @@ impl Hosts {
         if !is_main {
             sections.extend(over_files(&lines.conditions));
         }
+        sections.extend(over_files(&self.switched_off));
         let layers = Arc::new(Layers::new(sections));
         let locations = self.locations(section, span);
         for over in locations.iter().map(|location| location.section).chain([section]) {

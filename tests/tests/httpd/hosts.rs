@@ -175,3 +175,37 @@ fn a_line_end_is_redirected() {
     assert_eq!(answer.last().field("Location"), Some("https://c.example/a%0Ab"));
     fulmar.stop();
 }
+
+/// An address without a host part is every address.
+#[test]
+fn an_unspecified_address_is_every_address() {
+    let hosts = [
+        host(
+            "0.0.0.0:%%PORT%%",
+            "a",
+            "ServerName a.example\n<Location />\nRequire all denied\n</Location>\n",
+        ),
+        host("*:%%PORT%%", "b", "ServerName b.example\n"),
+    ];
+    let requests = ["GET /\nHost: a.example", "GET /\nHost: b.example", "GET /\nHost: unknown.example"];
+    agree(&(GRANTED.to_owned() + &hosts.concat()), &files(), &requests);
+}
+
+/// Sections for directories compare with whole paths, however the root and an alias are written.
+#[test]
+fn paths_are_whole_before_sections_compare_with_them() {
+    let sections = "<Directory %%ROOT%%/other>\nRequire all denied\n</Directory>\n\
+        <DirectoryMatch \"^%%ROOT%%/b/\">\nRequire all denied\n</DirectoryMatch>\n";
+    let aliases = "Alias /up/ %%ROOT%%/a/../other/\nAlias /dot %%ROOT%%/./other\nAlias /two %%ROOT%%//b\n\
+        Alias /fine %%ROOT%%/a/../c\n";
+    let requests = [
+        "GET /up/pic.txt",
+        "GET /dot/pic.txt",
+        "GET /two/note.txt",
+        "GET /fine/start.html",
+        "GET /fine/../other/pic.txt",
+    ];
+    agree(&format!("{GRANTED}{sections}{aliases}"), &files(), &requests);
+    let root = host("*:%%PORT%%", "a/../other", "");
+    agree(&format!("{GRANTED}{sections}{root}"), &files(), &["GET /pic.txt", "GET /deep/pic.txt"]);
+}

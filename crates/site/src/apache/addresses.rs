@@ -86,8 +86,8 @@ pub(super) fn of_host(node: &Node, loading: &Loading) -> Result<Vec<Address>, Di
         };
         if host == "*" || host.eq_ignore_ascii_case("_default_") {
             addresses.push(Address { ip: None, port });
-        } else if let Ok(ip) = host.parse() {
-            addresses.push(Address { ip: Some(ip), port });
+        } else if let Ok(ip) = host.parse::<IpAddr>() {
+            addresses.push(Address { ip: Some(ip).filter(|ip| !ip.is_unspecified()), port });
         } else {
             let found = resolve(host, word, loading).map_err(|error| error.at(node.span))?;
             addresses.extend(found.into_iter().map(|ip| Address { ip: Some(ip), port }));

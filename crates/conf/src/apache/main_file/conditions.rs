@@ -78,7 +78,8 @@ impl Reader<'_> {
     }
 
     /// Whether a section is about a module that the configuration loads and that is not built here. Such a section never
-    /// counts, for Apache would skip it if it asks whether the module is missing.
+    /// counts, for Apache would skip it if it asks whether the module is missing. The same holds for a module that is built
+    /// here while nothing is loaded: whether the program of Apache contains it is not known.
     pub(super) fn is_left_out(&self, condition: Condition, node: &Node) -> bool {
         let text = node.args.first().map(Word::to_string).unwrap_or_default();
         let text = text.trim_start_matches(['!', '<']).trim_end_matches('>');
@@ -89,7 +90,10 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        module.is_some_and(|name| self.is_loaded(&name) && !(self.start.is_built)(&name))
+        module.is_some_and(|name| match (self.start.is_built)(&name) {
+            true => self.modules.is_empty() && !self.is_loaded(&name),
+            false => self.is_loaded(&name),
+        })
     }
 
     fn is_loaded(&self, name: &str) -> bool {

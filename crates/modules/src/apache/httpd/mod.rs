@@ -30,10 +30,11 @@ mod log_format;
 mod mapping;
 mod redirects;
 
+use crate::apache::mod_mime::is_program;
 use conf::{Arity, Contexts, Diagnostic, Dialect, Node, Word, value};
 use contract::{Args, Counted, Directive, Loading, Module, Root, Template};
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 
 /// The settings of servers.
@@ -134,8 +135,8 @@ static ACCESS_FILE_NAME: Directive<Arc<[Box<[u8]>]>> =
 
 /// `DocumentRoot DIRECTORY`
 static DOCUMENT_ROOT: Directive<Root> = Directive::new("DocumentRoot", |args, loading| {
-    let text = &args.word(0)?.text;
-    let text = text.strip_suffix(b"/").filter(|shorter| !shorter.is_empty()).unwrap_or(text);
+    let path = directory(&args.word(0)?.text, loading);
+    let text = path.strip_suffix(b"/").filter(|shorter| !shorter.is_empty()).unwrap_or(&path);
     Ok(Root { path: Template::literal(text), alias: None, prefix: loading.prefix.clone() })
 })
 .within(SERVERS)
@@ -241,7 +242,13 @@ static TYPES_CONFIG: Directive<Counted> = expands(
         let text = loading.origin.inputs.read(&path).map_err(|error| {
             args.error(&format!("cannot read \"{}\" ({error})", path.display())).under(args.node.args[0].span)
         })?;
-        lines([Node { block: Some(types(args, &text)), ..line(args, "types", &[]) }])
+        let types = types(args, &text);
+        if let Some(program) = types.iter().find(|node| is_program(&node.name.text)) {
+            let message = format!("the type \"{}\" in \"{}\" names programs", program.name, path.display());
+            let hint = "remove the line from the file of types";
+            return Err(args.error(&message).under(args.node.args[0].span).hint(hint));
+        }
+        lines([Node { block: Some(types), ..line(args, "types", &[]) }])
     }),
     Arity::Exactly(1),
 )
@@ -255,6 +262,27 @@ static USER: Directive<Counted> = expands(
 )
 .within(Contexts::HTTPD)
 .help("The user that the worker runs as.");
+
+/// The whole path that a text means, as Apache makes it: sections for directories compare with it. `..` takes a segment away,
+/// whatever is there on the disk. A slash at the end stays.
+fn directory(text: &[u8], loading: &Loading) -> Vec<u8> {
+    let whole = value::full_name(text, &loading.prefix).into_os_string().into_vec();
+    let mut path = Vec::with_capacity(whole.len());
+    for segment in whole.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => path.truncate(path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)),
+            _ => {
+                path.push(b'/');
+                path.extend_from_slice(segment);
+            }
+        }
+    }
+    if path.is_empty() || text.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path
+}
 
 /// A directive that stands for lines in nginx's language.
 const fn expands(directive: Directive<Counted>, arity: Arity) -> Directive<Counted> {

@@ -1,6 +1,6 @@
 //! The handlers of files.
 
-use super::{Kind, Line, SET_HANDLER, lines, of_path, said};
+use super::{Kind, Line, SET_HANDLER, describe, lines, of_path, said};
 use crate::gateway::{fastcgi, proxy, scgi, uwsgi};
 use crate::shared::apache::{last, variables};
 use contract::{Exchange, Handler, Step, View};
@@ -60,6 +60,7 @@ impl Chosen {
     /// What is said of the file's handler, if anything is: its name, or that it has none.
     fn said(&self, path: &[u8]) -> Option<Option<&[u8]>> {
         match &self.set {
+            Some(handler) if handler.eq_ignore_ascii_case(b"none") => self.by_extension(path).or(Some(None)),
             Some(handler) => Some(Some(handler)),
             None => self.by_extension(path),
         }
@@ -76,14 +77,30 @@ pub(super) struct Handlers {
     pub(super) chosen: Chosen,
     /// Whether the location passes requests to a program or another server.
     pub(super) has_program: bool,
+    /// Whether a media type names a program. As in Apache, the type of a file without a handler is its handler.
+    pub(super) has_program_type: bool,
+}
+
+impl Handlers {
+    /// Whether the file of a path is a program by its media type.
+    fn is_program_by_type(&self, exchange: &Exchange, path: &[u8]) -> bool {
+        self.has_program_type
+            && (is_program(&exchange.media_type(path))
+                || describe(&exchange.scope, path)
+                    .media_type
+                    .is_some_and(|media_type| is_program(&media_type)))
+    }
 }
 
 impl Handler for Handlers {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let path = &exchange.request.path;
         // What a handler that a file names would do is up to the location. A directory has none.
-        let runs = |handler: &[u8]| !handler.eq_ignore_ascii_case(b"none") && is_program(handler);
-        let wanted = self.chosen.said(path).map(|handler| handler.is_some_and(runs));
+        let wanted = match self.chosen.said(path) {
+            Some(Some(handler)) => Some(is_program(handler)),
+            _ if self.is_program_by_type(exchange, path) => Some(true),
+            said => said.map(|_| false),
+        };
         let is_refused = wanted.is_some_and(|wanted| wanted != self.has_program) && !path.ends_with(b"/");
         if !is_refused {
             return Step::Next;
@@ -111,20 +128,32 @@ fn is_missing(exchange: &Exchange) -> bool {
     exchange.path().is_ok_and(|path| variables::is_missing(exchange, &path, &budget).unwrap_or(false))
 }
 
-/// Whether files with this handler are programs. Apache sends files whose handler it does not know.
-fn is_program(handler: &[u8]) -> bool {
+/// Whether files with this handler are programs. Apache sends files whose handler it does not know, which depends on the
+/// modules that it loads. So what is named as the handlers of such modules are is a program.
+pub(crate) fn is_program(handler: &[u8]) -> bool {
     let name = handler.to_ascii_lowercase();
-    if name == SERVER_PARSED {
+    if [SERVER_PARSED, b"default-handler", b"none"].contains(&&*name) {
         return false;
     }
-    let starts: [&[u8]; 7] = [
+    let starts: [&[u8]; 14] = [
         b"application/x-httpd",
+        b"application/x-lsphp",
+        b"fastcgi",
+        b"fcgid",
+        b"jsp",
+        b"lua",
+        b"mod_",
+        b"mod-",
+        b"perl",
         b"php",
         b"proxy:",
-        b"cgi-script",
-        b"fcgid",
+        b"python",
         b"server-",
-        b"application/x-lsphp",
+        b"tcl",
     ];
-    starts.iter().any(|start| name.starts_with(start)) || name == b"type-map" || name == b"send-as-is"
+    let ends: [&[u8]; 5] = [b"-handler", b"-program", b"-script", b"-servlet", b"-status"];
+    starts.iter().any(|start| name.starts_with(start))
+        || ends.iter().any(|end| name.ends_with(end))
+        || name == b"type-map"
+        || name == b"send-as-is"
 }

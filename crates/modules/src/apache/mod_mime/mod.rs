@@ -31,6 +31,7 @@
 mod filters;
 mod handlers;
 
+use crate::apache::apache_core::content::FORCE_TYPE;
 use crate::apache::mod_filter;
 use crate::shared::apache::methods::Unforced;
 use crate::shared::apache::{in_all_files, in_file, last, wrong};
@@ -43,7 +44,7 @@ use std::sync::Arc;
 
 use filters::{Described, Languages, Typed};
 use handlers::Handlers;
-pub(crate) use handlers::{Chosen, Parsed, has_program};
+pub(crate) use handlers::{Chosen, Parsed, has_program, is_program};
 
 /// What files with an extension are.
 pub static MODULE: Module = Module {
@@ -228,10 +229,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.filter(Typed);
     }
     let set = last(view, &SET_HANDLER);
+    let is_program = |value: Option<&[u8]>| value.is_some_and(handlers::is_program);
+    let types = lines.iter().filter(|line| line.kind == Kind::Type);
+    let has_program_type = types.into_iter().any(|line| is_program(line.value.as_deref()))
+        || is_program(last(view, &FORCE_TYPE).as_deref());
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
-    if set.is_some() || !lines.is_empty() {
+    if set.is_some() || !lines.is_empty() || has_program_type {
         let (chosen, has_program) = (Chosen { lines, set }, has_program(view));
-        builder.handle(Phase::Precontent, Handlers { chosen, has_program });
+        builder.handle(Phase::Precontent, Handlers { chosen, has_program, has_program_type });
     }
     Ok(())
 }
