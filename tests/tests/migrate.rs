@@ -13,6 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tests::binary::{Server, have_nginx};
 use tests::origin::{Origin, ok};
+use tests::tls::{Kind, certificate};
 
 /// A site in a directory: `nginx.conf` with this content of `http {}`, and files below `html`.
 fn site(http: &str) -> TempDir {
@@ -161,13 +162,7 @@ fn applications_get_only_what_they_may() {
     if !have_nginx() {
         return;
     }
-    let methods = Arc::new(Mutex::new(BTreeSet::new()));
-    let seen = Arc::clone(&methods);
-    let origin = Origin::start(move |asked| {
-        let text = String::from_utf8_lossy(&asked.text).into_owned();
-        seen.lock().unwrap().insert(text.split(' ').next().unwrap_or_default().to_owned());
-        ok("application")
-    });
+    let (origin, asked) = application();
     let site = site(&format!(
         "server {{
             listen 80;
@@ -182,13 +177,81 @@ fn applications_get_only_what_they_may() {
     ));
     let (status, report) = found(site.path(), &["--no-upstreams"]);
     assert_eq!(status, Some(0), "{report:#}");
-    assert_eq!(methods.lock().unwrap().len(), 0, "{methods:?}");
+    assert_eq!(asked.lock().unwrap().len(), 0, "{asked:?}");
     assert!(report["not_tried"].to_string().contains("--no-upstreams"), "{report:#}");
     let (status, report) = found(site.path(), &[]);
     assert_eq!(status, Some(0), "{report:#}");
     assert!(report["passed"].as_u64().unwrap() > 1, "{report:#}");
-    let methods = methods.lock().unwrap();
+    let methods: BTreeSet<String> =
+        asked.lock().unwrap().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(methods.iter().map(String::as_str).collect::<Vec<_>>(), ["GET", "HEAD"]);
+}
+
+/// An application, and the request lines that it got.
+fn application() -> (Origin, Arc<Mutex<BTreeSet<String>>>) {
+    let lines = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&lines);
+    let origin = Origin::start(move |asked| {
+        let text = String::from_utf8_lossy(&asked.text).into_owned();
+        seen.lock().unwrap().insert(text.lines().next().unwrap_or_default().to_owned());
+        ok("application")
+    });
+    (origin, lines)
+}
+
+/// What is passed depends on the address, the scheme, the method and header fields of the request that is made.
+#[test]
+fn what_is_made_is_what_was_judged() {
+    if !have_nginx() {
+        return;
+    }
+    let (origin, asked) = application();
+    let site = site(&format!(
+        "server {{ listen 192.0.2.1:80; root html; }}
+        server {{ listen 192.0.2.2:80; location / {{ proxy_pass http://{0}; }} }}
+        server {{
+            listen 443 ssl;
+            ssl_certificate a.crt;
+            ssl_certificate_key a.key;
+            root html;
+            location / {{ if ($scheme = http) {{ proxy_pass http://{0}; }} }}
+        }}
+        server {{
+            listen 81;
+            root html;
+            location / {{ if ($request_method = HEAD) {{ proxy_pass http://{0}; }} }}
+            location /d/ {{ if ($http_range) {{ proxy_pass http://{0}; }} }}
+        }}",
+        origin.address()
+    ));
+    let made = certificate("localhost", Kind::Ecdsa);
+    fs::write(site.path().join("a.crt"), &made.pem).unwrap();
+    fs::write(site.path().join("a.key"), &made.key).unwrap();
+    let (status, report) = found(site.path(), &["--no-upstreams"]);
+    assert_eq!(status, Some(0), "{report:#}");
+    assert!(asked.lock().unwrap().is_empty(), "{asked:?}");
+}
+
+/// The name of a file is no reason to run it.
+#[test]
+fn scripts_run_only_if_they_are_named() {
+    if !have_nginx() {
+        return;
+    }
+    let (origin, asked) = application();
+    let site = site(&format!(
+        "server {{ listen 80; root html; location ~ \\.php$ {{ proxy_pass http://{}; }} }}",
+        origin.address()
+    ));
+    for name in ["cron.php", "named.php"] {
+        fs::write(site.path().join("html").join(name), "<?php").unwrap();
+    }
+    let urls = site.path().join("urls");
+    fs::write(&urls, "/named.php\n").unwrap();
+    let (_, report) = found(site.path(), &["--urls", urls.to_str().unwrap()]);
+    let asked = asked.lock().unwrap().iter().cloned().collect::<Vec<_>>().join("\n");
+    assert!(asked.contains("/named.php") && !asked.contains("/cron.php"), "{asked}");
+    assert!(report["not_tried"].to_string().contains("an application runs"), "{report:#}");
 }
 
 /// A server that is not nginx: `-V` works, and the rest is up to the script.

@@ -1,23 +1,22 @@
 //! `fulmar migrate`: the installed nginx and Fulmar get the same requests, and their responses are compared.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ::migrate::client::Request;
 use ::migrate::report::Findings;
-use ::migrate::{Decision, Failure, OldServer, Options};
+use ::migrate::{Decision, Explain, Failure, OldServer, Options};
 use clap::Parser;
-use conf::{Inputs, Node, Sources, Span};
+use conf::{Node, Sources, Span};
 use contract::Event;
 use inputs::System;
 use journal::ErrorLog;
@@ -25,7 +24,7 @@ use lint::Version;
 use server::{Content, End, Question};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::configuration::{Configuration, Read, Reader, Refusal};
+use crate::configuration::{Read, Reader, Refusal};
 use crate::console::{err, out, say};
 use crate::paths::Paths;
 use crate::{explain, messages, subcommand};
@@ -105,9 +104,14 @@ fn compare(arguments: &Arguments) -> Result<(Findings, OldServer), String> {
     };
     let (nodes, sources) = read(&conf)?;
     say(&format!("comparing {} ({}) with Fulmar {}", old.name, old.path.display(), server::VERSION));
-    let paths = Paths { conf, prefix: prefix.clone(), error_log: None, error_log_given: true };
-    weaknesses(&paths, &nodes, &old);
-    let judged = judge(paths, (&nodes, &sources));
+    let paths_of = |conf: &Path| Paths {
+        conf: conf.to_path_buf(),
+        prefix: prefix.clone(),
+        error_log: None,
+        error_log_given: true,
+    };
+    weaknesses(&paths_of(&conf), &nodes, &old);
+    judge(paths_of(&conf), &nodes);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = signal_hook::flag::register(signal, Arc::clone(&stop));
@@ -117,10 +121,8 @@ fn compare(arguments: &Arguments) -> Result<(Findings, OldServer), String> {
     let directory = tempfile::Builder::new().prefix("fulmar-migrate-").tempdir().map_err(fail)?;
     // Workers with another user pass through it; the copies in it are readable by their owner only.
     fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).map_err(fail)?;
-    let explain = |request: &Request, port: u16, is_encrypted: bool| {
-        let (configuration, has_tls) = judged.as_ref()?;
-        decide(configuration, &conf_directory, &question(request, port, is_encrypted && *has_tls))
-    };
+    let explainer =
+        |copy: &Path, nodes: &[Node]| explainer(paths_of(copy), nodes, (&sources, &conf_directory));
     let options = Options {
         nodes: &nodes,
         conf_directory: &conf_directory,
@@ -136,7 +138,7 @@ fn compare(arguments: &Arguments) -> Result<(Findings, OldServer), String> {
         passes: !arguments.no_upstreams,
         is_root: net::identity::is_superuser(),
         stop: &stop,
-        explain: &explain,
+        explainer: &explainer,
     };
     let findings = ::migrate::run(&options).map_err(|failure| match failure {
         Failure::OldServer(text) => {
@@ -183,100 +185,64 @@ fn weaknesses(paths: &Paths, nodes: &[Node], old: &OldServer) {
     }
 }
 
-/// What Fulmar says about the configuration where it is: the messages of `-t`, and how much `fulmar lint` finds. Gives the
-/// configuration that explains requests, and whether its addresses have TLS.
-fn judge(paths: Paths, (nodes, sources): (&[Node], &Sources)) -> Option<(Configuration, bool)> {
+/// What Fulmar says about the configuration where it is: the messages of `-t`, and how much `fulmar lint` finds.
+fn judge(paths: Paths, nodes: &[Node]) {
     let name = paths.conf.display().to_string();
     let found = lint::check(nodes).len();
     if found > 0 {
         let findings = if found == 1 { "finding" } else { "findings" };
         say(&format!("{found} {findings}, which fulmar lint -c \"{name}\" shows"));
     }
-    let reader = Reader::new(Arc::new(System), paths.clone(), None, modules::ALL.to_vec());
-    let refusal = match reader.read() {
-        Ok(configuration) => {
-            messages::notes(&configuration.read, &ErrorLog::default());
-            return Some((configuration, true));
+    match Reader::new(Arc::new(System), paths, None, modules::ALL.to_vec()).read() {
+        Ok(configuration) => messages::notes(&configuration.read, &ErrorLog::default()),
+        Err(refusal) => messages::refusal(&refusal, &ErrorLog::default()),
+    }
+}
+
+/// Explains requests by the copy that Fulmar runs, since that is what serves them. The places are those of the configuration
+/// that was given, whose directories these are.
+fn explainer<'a>(
+    paths: Paths,
+    nodes: &[Node],
+    (sources, directory): (&'a Sources, &'a Path),
+) -> Option<Explain<'a>> {
+    let copy = conf::parse_bytes(&conf::tree::to_text(nodes)).nodes;
+    let mut origins = Origins::default();
+    origins.add(&copy, nodes);
+    let configuration = Reader::new(Arc::new(System), paths, None, modules::ALL.to_vec()).read().ok()?;
+    Some(Box::new(move |request, port| {
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let question = Question { head: request.bytes(), client, port, address: None, is_encrypted: false };
+        let explanation = server::explain(&configuration.site, &question).ok()?;
+        let of_copy = explanation.steps.iter().rev().filter_map(|step| step.place);
+        let places = of_copy.filter_map(|span| explain::place(origins.of(span), sources, directory));
+        Some(Decision {
+            is_passed: matches!(explanation.end, End::Passed)
+                || explanation.steps.iter().any(reaches_upstream),
+            is_file: matches!(explanation.end, End::Answered(_, Content::File)),
+            place: places.map(|place| (place.file, place.line, place.text)).next(),
+        })
+    }))
+}
+
+/// Where directives of a copy stand in the configuration that it was made from, by where they begin in the copy.
+#[derive(Default)]
+struct Origins(BTreeMap<u32, Span>);
+
+impl Origins {
+    /// Adds directives as they were read, and the same ones as they were copied.
+    fn add(&mut self, read: &[Node], copied: &[Node]) {
+        for (read, copied) in read.iter().zip(copied) {
+            self.0.insert(read.span.start, copied.span);
+            self.add(read.children(), copied.children());
         }
-        Err(refusal) => refusal,
-    };
-    messages::refusal(&refusal, &ErrorLog::default());
-    // The keys of certificates may be readable for root only.
-    let inputs = Arc::new(WithoutTls::new(nodes, sources));
-    let configuration = Reader::new(inputs, paths, None, modules::ALL.to_vec()).read().ok();
-    if configuration.is_none() {
-        say("Fulmar cannot read the configuration where it is, so causes of differences are not named");
-    }
-    Some((configuration?, false))
-}
-
-/// The files, and the configuration without what TLS needs. All else in it stays where it is.
-struct WithoutTls(HashMap<PathBuf, Vec<u8>>);
-
-impl WithoutTls {
-    fn new(nodes: &[Node], sources: &Sources) -> WithoutTls {
-        let mut texts: HashMap<PathBuf, Vec<u8>> =
-            sources.iter().map(|(_, path, text)| (path.to_owned(), text.to_vec())).collect();
-        blank(nodes, sources, &mut texts);
-        WithoutTls(texts)
-    }
-}
-
-impl Inputs for WithoutTls {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.0.get(path).map_or_else(|| System.read(path), |text| Ok(text.clone()))
     }
 
-    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        System.glob(pattern)
+    /// Where the directive of this place stands; none for one that the copy alone has.
+    fn of(&self, place: Span) -> Option<Span> {
+        let (_, origin) = self.0.range(..=place.start).next_back()?;
+        Some(*origin).filter(|origin| origin.line > 0)
     }
-
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        System.resolve(name)
-    }
-}
-
-/// Puts spaces in the place of directives about clients' TLS, up to their semicolon, and of such words of `listen`.
-fn blank(nodes: &[Node], sources: &Sources, texts: &mut HashMap<PathBuf, Vec<u8>>) {
-    for node in nodes {
-        let name = node.name.as_str().unwrap_or_default();
-        let mut spans: Vec<(Span, bool)> = Vec::new();
-        if name == "ssl" || name.starts_with("ssl_") {
-            spans.push((node.span, true));
-        } else if name == "listen" {
-            let words = node.args.iter().filter(|word| ["ssl", "http2"].iter().any(|name| word.is(name)));
-            spans.extend(words.map(|word| (word.span, false)));
-        }
-        for (span, to_semicolon) in spans {
-            let Some(text) = texts.get_mut(sources.path(span.file)) else { continue };
-            let offset = |at: u32| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
-            let (start, end) = (offset(span.start), offset(span.end));
-            let rest = text[end..].iter().position(|byte| *byte == b';').map_or(0, |at| at + 1);
-            let end = if to_semicolon { end + rest } else { end };
-            text[start..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
-        }
-        blank(node.children(), sources, texts);
-    }
-}
-
-fn question(request: &Request, port: u16, is_encrypted: bool) -> Question {
-    let Request { method, target, host, .. } = request;
-    let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-    let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Question { head: head.into_bytes(), client, port, address: None, is_encrypted }
-}
-
-/// The end of a request, and the last directive on the way there.
-fn decide(configuration: &Configuration, directory: &Path, question: &Question) -> Option<Decision> {
-    let explanation = server::explain(&configuration.site, question).ok()?;
-    let sources = &configuration.read.sources;
-    let places =
-        explanation.steps.iter().rev().filter_map(|step| explain::place(step.place, sources, directory));
-    Some(Decision {
-        is_passed: matches!(explanation.end, End::Passed) || explanation.steps.iter().any(reaches_upstream),
-        is_file: matches!(explanation.end, End::Answered(_, Content::File)),
-        place: places.map(|place| (place.file, place.line, place.text)).next(),
-    })
 }
 
 /// Whether a step passes the request, or a subrequest such as that of `auth_request`, to another server.
@@ -292,8 +258,9 @@ fn report(arguments: &Arguments, findings: &Findings, old: &OldServer) -> ExitCo
     }
     if let Some(path) = &arguments.html {
         let page = ::migrate::page::html(findings, &format!("{} and Fulmar {}", old.name, server::VERSION));
-        let written =
-            fs::File::create_new(path).and_then(|mut file| io::Write::write_all(&mut file, page.as_bytes()));
+        // It may have secrets of the configuration and of responses.
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let written = file.and_then(|mut file| io::Write::write_all(&mut file, page.as_bytes()));
         if let Err(error) = written {
             err(&format!("fulmar: cannot write \"{}\": {error}\n", path.display()));
             return ExitCode::from(NO_COMPARISON);

@@ -35,7 +35,8 @@ impl Request {
         self.fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The request, as it is sent.
+    pub fn bytes(&self) -> Vec<u8> {
         let Request { method, target, host, .. } = self;
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         for line in self.lines() {

@@ -39,7 +39,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// Directives of the main level that a trial sets or leaves out.
-const PROCESS: [&str; 11] = [
+const PROCESS: [&str; 9] = [
     "daemon",
     "master_process",
     "pid",
@@ -49,47 +49,56 @@ const PROCESS: [&str; 11] = [
     "worker_cpu_affinity",
     "worker_rlimit_core",
     "working_directory",
-    "stream",
-    "mail",
 ];
-/// What is left out at all levels: it writes files, or makes responses depend on how many requests there were.
-const LEFT_OUT: [&str; 17] = [
-    "access_log",
-    "error_log",
-    "limit_req",
-    "limit_conn",
-    "limit_rate",
-    "limit_rate_after",
-    "mirror",
-    "post_action",
-    "proxy_store",
-    "fastcgi_store",
-    "uwsgi_store",
-    "scgi_store",
-    "http2",
-    "http3",
-    "http3_hq",
-    "client_body_in_file_only",
-    "ssl",
+
+/// What is left out at all levels, and what a report says about it; nothing where responses do not depend on it.
+const LEFT_OUT: [(&str, &str); 20] = [
+    ("stream", "its servers are not started"),
+    ("mail", "its servers are not started"),
+    ("limit_req", "left out, so that the number of requests does not change responses"),
+    ("limit_conn", "left out, so that the number of connections does not change responses"),
+    ("limit_rate", "left out"),
+    ("limit_rate_after", "left out"),
+    ("mirror", "left out, so that requests are not sent twice"),
+    ("post_action", "left out, so that requests are not sent twice"),
+    ("proxy_store", "left out, because it writes files"),
+    ("fastcgi_store", "left out, because it writes files"),
+    ("uwsgi_store", "left out, because it writes files"),
+    ("scgi_store", "left out, because it writes files"),
+    ("client_body_in_file_only", "left out, because it writes files"),
+    ("google_perftools_profiles", "left out, because it writes files"),
+    ("access_log", ""),
+    ("error_log", ""),
+    ("http2", ""),
+    ("http3", ""),
+    ("http3_hq", ""),
+    ("ssl", ""),
 ];
+
+/// What is left out of names that begin so, as in [`LEFT_OUT`].
+const LEFT_OUT_FAMILIES: [(&str, &str); 5] = [
+    ("acme_", "left out, so that no authority is asked for a certificate"),
+    ("quic_", ""),
+    ("http2_", ""),
+    ("http3_", ""),
+    ("ssl_", ""),
+];
+
+/// What a report says about a directive that the copies do not have; none if they have it.
+fn left_out(name: &str) -> Option<&'static str> {
+    let family = || {
+        let is_it = |(start, _): &&(&str, &str)| name.starts_with(start) && !name.starts_with("ssl_preread");
+        LEFT_OUT_FAMILIES.iter().find(is_it)
+    };
+    let said = LEFT_OUT.iter().find(|(known, _)| *known == name).or_else(family).map(|(_, said)| *said);
+    let writes = name.ends_with("_temp_path") || name.ends_with("_ssl_key_log");
+    said.or(writes.then_some(""))
+}
+
 /// Directives whose file names start from the directory of the configuration.
 const BY_CONFIGURATION: [&str; 1] = ["auth_basic_user_file"];
 /// The modules that have a directory for temporary files.
 const TEMPORARY: [&str; 5] = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-
-/// What a trial leaves out, in the words of a report: a directive, and what is said if it occurs.
-const UNTRIED: [(&str, &str); 10] = [
-    ("stream", "stream: its servers are not started"),
-    ("mail", "mail: its servers are not started"),
-    ("limit_req", "limit_req: left out, so that the number of requests does not change responses"),
-    ("limit_conn", "limit_conn: left out, so that the number of connections does not change responses"),
-    ("limit_rate", "limit_rate: left out"),
-    ("mirror", "mirror: left out, so that requests are not sent twice"),
-    ("post_action", "post_action: left out, so that requests are not sent twice"),
-    ("proxy_store", "proxy_store: left out, because it writes files"),
-    ("fastcgi_store", "fastcgi_store: left out, because it writes files"),
-    ("load_module", "load_module: Fulmar loads no modules; fulmar -t says which directives it lacks"),
-];
 
 /// A port for each address, free at both servers' addresses.
 ///
@@ -122,7 +131,12 @@ pub(crate) fn untried(nodes: &[Node]) -> Vec<String> {
 
 fn note(nodes: &[Node], found: &mut BTreeSet<String>) {
     for node in nodes {
-        found.extend(UNTRIED.iter().filter(|(name, _)| node.is(name)).map(|(_, text)| (*text).to_owned()));
+        let name = node.name.as_str().unwrap_or_default();
+        found.extend(left_out(name).filter(|said| !said.is_empty()).map(|said| format!("{name}: {said}")));
+        if name == "load_module" {
+            let said = "load_module: Fulmar loads no modules; fulmar -t says which directives it lacks";
+            found.insert(said.to_owned());
+        }
         if node.is("listen") {
             let has = |text: &str| node.args.iter().any(|word| word.is(text));
             let said = [
@@ -138,8 +152,9 @@ fn note(nodes: &[Node], found: &mut BTreeSet<String>) {
     }
 }
 
-/// The text of a copy. `ports` has the port of each of the site's addresses.
-pub(crate) fn text(nodes: &[Node], site: &Site, ports: &[u16], place: &Place<'_>) -> Vec<u8> {
+/// The directives of a copy. `ports` has the port of each of the site's addresses. What is read has the places of the
+/// configuration that was given; what is made has line 0.
+pub(crate) fn of(nodes: &[Node], site: &Site, ports: &[u16], place: &Place<'_>) -> Vec<Node> {
     let mut writer = Writer { site, ports, place, caches: Vec::new() };
     let directory = place.directory.display();
     let mut out =
@@ -148,12 +163,14 @@ pub(crate) fn text(nodes: &[Node], site: &Site, ports: &[u16], place: &Place<'_>
         .iter()
         .filter(|node| !PROCESS.iter().any(|name| node.is(name)) && (place.is_root || !node.is("user")));
     out.extend(kept.filter_map(|node| writer.node(node)));
-    conf::tree::to_text(&out)
+    out
 }
 
 /// Directives that are made rather than read.
 fn made(text: &str) -> Vec<Node> {
-    conf::parse_bytes(text.as_bytes()).nodes
+    let mut nodes = conf::parse_bytes(text.as_bytes()).nodes;
+    nodes.iter_mut().for_each(|node| node.span.line = 0);
+    nodes
 }
 
 struct Writer<'a> {
@@ -168,14 +185,7 @@ impl Writer<'_> {
     /// A directive as the copy has it; none if it is left out. The loader bounds how deep blocks are.
     fn node(&mut self, node: &Node) -> Option<Node> {
         let name = node.name.as_str().unwrap_or_default();
-        let is_of_client_tls = name.starts_with("ssl_") && !name.starts_with("ssl_preread");
-        if LEFT_OUT.contains(&name)
-            || is_of_client_tls
-            || name.starts_with("quic_")
-            || name.starts_with("http2_")
-            || name.starts_with("http3_")
-            || name.ends_with("_temp_path")
-        {
+        if left_out(name).is_some() {
             return None;
         }
         let mut copy = Node { block: None, ..node.clone() };
@@ -284,7 +294,7 @@ mod tests {
             old: None,
             is_root: false,
         };
-        let copy = super::text(&nodes, &site, &ports, &place);
+        let copy = conf::tree::to_text(&super::of(&nodes, &site, &ports, &place));
         String::from_utf8(copy).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -293,12 +303,15 @@ mod tests {
         let copy = copied(
             "user a; pid /run/x; error_log /var/log/e; events { } stream { server { listen 1; } }
              http { access_log /var/log/a; proxy_cache_path /var/cache/c keys_zone=a:1m; limit_req zone=a;
+               acme_issuer i { uri https://x; state_path /acme; } proxy_ssl_key_log /var/log/keys;
                upstream u { server 127.0.0.1:1; }
-               server { listen 443 ssl http2 default_server; listen 443 quic; ssl_certificate a; root /r; }
+               server { acme_certificate i; listen 443 ssl http2 default_server; listen 443 quic; ssl_certificate a; root /r; }
                server { listen 443 quic; }
                server { location / { access_log /x; proxy_pass http://u; } } }",
         );
-        for gone in ["user", "/run/x", "/var/log", "/var/cache", "stream {", "limit_req", "ssl", "quic"] {
+        for gone in
+            ["user", "/run/x", "/var/log", "/var/cache", "stream {", "limit_req", "ssl", "quic", "acme"]
+        {
             assert!(!copy.contains(gone), "{gone} in {copy}");
         }
         for there in [
@@ -316,12 +329,13 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_said() {
-        let nodes =
-            conf::parse_bytes(b"http { server { listen 443 ssl; mirror /a; } } stream { limit_conn a 1; }")
-                .nodes;
+        let nodes = conf::parse_bytes(
+            b"http { server { listen 443 ssl; mirror /a; acme_certificate a; } } stream { limit_conn a 1; }",
+        )
+        .nodes;
         let said = untried(&nodes);
         let starts: Vec<&str> = said.iter().filter_map(|text| text.split(':').next()).collect();
-        assert_eq!(starts, ["TLS", "mirror", "stream"]);
+        assert_eq!(starts, ["TLS", "acme_certificate", "mirror", "stream"]);
     }
 
     #[test]

@@ -25,4 +25,4 @@ pub use copy::Decision;
 pub use files::ROOT_FILES_MAX;
 pub use known::{KNOWN, Known};
 pub use old_server::OldServer;
-pub use run::{Failure, Options, Outcome, run};
+pub use run::{Explain, Failure, Options, Outcome, run};

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -70,8 +71,13 @@ impl Process {
     /// Waits until a server accepts connections at all addresses.
     ///
     /// # Errors
-    /// It ended, or does not listen in time; the text has its messages.
-    pub(crate) fn wait_for(&mut self, addresses: &[SocketAddr], patience: Duration) -> Result<(), String> {
+    /// It ended, or does not listen in time, or the user stops the run; the text has its messages.
+    pub(crate) fn wait_for(
+        &mut self,
+        addresses: &[SocketAddr],
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
         let end = Instant::now() + patience;
         let is_open = |address: &SocketAddr| TcpStream::connect_timeout(address, PAUSE).is_ok();
         loop {
@@ -80,6 +86,9 @@ impl Process {
             }
             if self.has_ended() {
                 return Err(self.text());
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
             }
             if Instant::now() >= end {
                 let text = self.text();

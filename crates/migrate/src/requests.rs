@@ -17,26 +17,33 @@ pub(crate) struct Trial {
     /// The position of the address among those of the site.
     pub(crate) listener: usize,
     pub(crate) request: Request,
+    /// Whether only the name of a file suggests it.
+    pub(crate) is_listed: bool,
 }
 
 /// The first requests: those that were made before come first, then those that the configuration and the files suggest.
 pub(crate) fn first(site: &Site, urls: &[Url], hosts: &[String], max: usize) -> Vec<Trial> {
     let mut trials: Vec<Trial> = urls.iter().flat_map(|url| of_url(site, url, hosts)).collect();
     for server in &site.servers {
-        let mut paths = server.paths.clone();
-        paths.extend(server.roots.iter().flat_map(|(base, root)| files::below(root, base)));
-        paths.push(format!("/{}", "a".repeat(LONG_TARGET_BYTES)));
-        for path in &paths {
+        let listed = server.roots.iter().flat_map(|(base, root)| files::below(root, base));
+        let long = format!("/{}", "a".repeat(LONG_TARGET_BYTES));
+        let paths = server.paths.iter().cloned().chain([long]).map(|path| (path, false));
+        for (path, is_listed) in paths.chain(listed.map(|path| (path, true))) {
             let trial = |listener: &usize| Trial {
                 listener: *listener,
-                request: Request::get(&server.host, &target(path)),
+                request: Request::get(&server.host, &target(&path)),
+                is_listed,
             };
             trials.extend(one_of_each(site, &server.listeners).iter().map(trial));
         }
     }
     for host in hosts {
         let all: Vec<usize> = (0..site.listeners.len()).collect();
-        let trial = |listener: &usize| Trial { listener: *listener, request: Request::get(host, "/") };
+        let trial = |listener: &usize| Trial {
+            listener: *listener,
+            request: Request::get(host, "/"),
+            is_listed: false,
+        };
         trials.extend(one_of_each(site, &all).iter().map(trial));
     }
     let mut seen = HashSet::new();
@@ -74,7 +81,8 @@ fn of_url(site: &Site, url: &Url, hosts: &[String]) -> Vec<Trial> {
             listener.is_some_and(|it| url.is_encrypted.is_none_or(|encrypted| encrypted == it.is_encrypted))
         };
         let listeners: Vec<usize> = server.listeners.iter().copied().filter(suits).collect();
-        let trial = |listener| Trial { listener, request: Request::get(&host, &url.target) };
+        let trial =
+            |listener| Trial { listener, request: Request::get(&host, &url.target), is_listed: false };
         trials.extend(one_of_each(site, &listeners).into_iter().map(trial));
     }
     trials
@@ -92,7 +100,7 @@ fn target(path: &str) -> String {
 pub(crate) fn variants(trial: &Trial, response: &Response, may_post: bool) -> Vec<Trial> {
     let with = |method: &'static str, field: Option<(&'static str, String)>| {
         let request = Request { method, fields: field.into_iter().collect(), ..trial.request.clone() };
-        Trial { listener: trial.listener, request }
+        Trial { request, ..*trial }
     };
     let get = |name: &'static str, value: &str| with("GET", Some((name, value.to_owned())));
     let mut variants =
@@ -140,7 +148,7 @@ mod tests {
 
     #[test]
     fn variants_depend_on_the_response() {
-        let trial = Trial { listener: 0, request: Request::get("a", "/") };
+        let trial = Trial { listener: 0, request: Request::get("a", "/"), is_listed: false };
         let methods = |response: &Response, may_post| {
             let variants = variants(&trial, response, may_post);
             variants

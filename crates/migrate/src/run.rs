@@ -1,10 +1,10 @@
 //! A run: both servers start, get the requests, and end.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufReader, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 const FAILURES_MAX: usize = 5;
 /// The time until a difference is looked at once more.
 const LATER: Duration = Duration::from_millis(20);
+/// What is said about requests that only the names of files suggest.
+const LISTED: &str = "files that an application runs: a request is made for those that --log or --urls names";
 /// Requests of one place of the configuration that have variants.
 const VARIED_MAX: usize = 3;
 
@@ -64,9 +66,12 @@ pub struct Options<'a> {
     pub is_root: bool,
     /// Ends the run early.
     pub stop: &'a AtomicBool,
-    /// What Fulmar decides about a request to the address with this port, with TLS or without.
-    pub explain: &'a dyn Fn(&Request, u16, bool) -> Option<Decision>,
+    /// Reads the file with the copy that Fulmar runs, whose directives these are.
+    pub explainer: &'a dyn Fn(&Path, &[Node]) -> Option<Explain<'a>>,
 }
+
+/// What Fulmar decides about a request to this port of the copy.
+pub type Explain<'a> = Box<dyn Fn(&Request, u16) -> Option<Decision> + 'a>;
 
 /// Why there is no comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,14 +95,13 @@ pub fn run(options: &Options<'_>) -> Outcome {
     let site = Site::new(options.nodes, options.prefix);
     let urls = read_urls(options)?;
     let ports = copy::spare_ports(site.listeners.len()).map_err(|error| system("no spare port", &error))?;
-    let directories = copy::directories(options.directory);
-    let mut servers = Vec::new();
-    for (directory, old) in directories.iter().zip([Some(options.old), None]) {
-        servers.push(start(options, (&site, &ports), directory, old)?);
-    }
+    let [old, own] = copy::directories(options.directory);
+    let (old, _) = start(options, (&site, &ports), &old, Some(options.old))?;
+    let (own, explain) = start(options, (&site, &ports), &own, None)?;
     let trials = requests::first(&site, &urls, options.hosts, options.requests_max);
     let mut run = Run {
         options,
+        explain,
         site: &site,
         ports: &ports,
         findings: Findings::new(copy::untried(options.nodes)),
@@ -107,7 +111,7 @@ pub fn run(options: &Options<'_>) -> Outcome {
     };
     run.all(trials);
     let found = run.findings;
-    drop(servers);
+    drop((old, own));
     Ok(found)
 }
 
@@ -134,13 +138,13 @@ fn read_urls(options: &Options<'_>) -> Result<Vec<Url>, Failure> {
     Ok(found)
 }
 
-/// Writes the copy for one server, and starts it.
-fn start(
-    options: &Options<'_>,
+/// Writes the copy for one server, and starts it. Requests to Fulmar can be explained then.
+fn start<'a>(
+    options: &Options<'a>,
     (site, ports): (&Site, &[u16]),
     directory: &Path,
     old: Option<&OldServer>,
-) -> Result<Process, Failure> {
+) -> Result<(Process, Option<Explain<'a>>), Failure> {
     let address = if old.is_some() { OLD_ADDRESS } else { FULMAR_ADDRESS };
     let conf_directory = options.conf_directory;
     let place = Place { address, directory, conf_directory, old, is_root: options.is_root };
@@ -148,8 +152,10 @@ fn start(
         |error: io::Error| system(&format!("cannot write to \"{}\"", directory.display()), &error);
     // The user of the server's workers has to reach the directories below.
     DirBuilder::new().mode(0o711).create(directory).map_err(cannot_write)?;
+    fs::set_permissions(directory, Permissions::from_mode(0o711)).map_err(cannot_write)?;
     let path = directory.join("copy.conf");
-    let text = copy::text(options.nodes, site, ports, &place);
+    let nodes = copy::of(options.nodes, site, ports, &place);
+    let text = conf::tree::to_text(&nodes);
     let mut file = fs::OpenOptions::new();
     let file = file.write(true).create_new(true).mode(0o600).open(&path);
     file.and_then(|mut file| file.write_all(&text)).map_err(cannot_write)?;
@@ -163,12 +169,14 @@ fn start(
     let started = Process::start(&mut command);
     let mut process =
         started.map_err(|error| fail(format!("{}: {error}", command.get_program().display())))?;
-    process.wait_for(&addresses, START_PATIENCE).map_err(fail)?;
-    Ok(process)
+    process.wait_for(&addresses, START_PATIENCE, options.stop).map_err(fail)?;
+    let explain = if old.is_none() { (options.explainer)(&path, &nodes) } else { None };
+    Ok((process, explain))
 }
 
-struct Run<'a> {
-    options: &'a Options<'a>,
+struct Run<'a, 'o> {
+    options: &'a Options<'o>,
+    explain: Option<Explain<'o>>,
     site: &'a Site,
     ports: &'a [u16],
     findings: Findings,
@@ -179,7 +187,7 @@ struct Run<'a> {
     end: Instant,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     fn all(&mut self, trials: Vec<Trial>) {
         let count = trials.len();
         for (done, trial) in trials.into_iter().enumerate() {
@@ -203,6 +211,10 @@ impl Run<'_> {
 
     fn with_variants(&mut self, trial: &Trial) {
         let Some(decision) = self.decision(trial) else { return };
+        if trial.is_listed && decision.is_passed {
+            self.findings.note(LISTED.to_owned());
+            return;
+        }
         let Some(response) = self.one(trial, &decision) else { return };
         let count = self.varied.entry(decision.place.clone()).or_default();
         *count += 1;
@@ -216,13 +228,15 @@ impl Run<'_> {
             if self.is_over().is_some() {
                 return;
             }
-            self.one(&variant, &decision);
+            // What decides may look at the method and the header fields.
+            if let Some(decision) = self.decision(&variant) {
+                self.one(&variant, &decision);
+            }
         }
     }
 
     fn explained(&self, trial: &Trial) -> Option<Decision> {
-        let listener = self.site.listeners.get(trial.listener)?;
-        (self.options.explain)(&trial.request, listener.port?, listener.is_encrypted)
+        (self.explain.as_ref()?)(&trial.request, *self.ports.get(trial.listener)?)
     }
 
     /// What Fulmar decides about a request; none if the request must not be made.

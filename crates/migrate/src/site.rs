@@ -15,8 +15,6 @@ const LOCATIONS_MAX: usize = 1000;
 pub(crate) struct Listener {
     /// The address, in one spelling for all that mean the same.
     pub(crate) written: String,
-    /// Its port; `None` for a socket in the file system.
-    pub(crate) port: Option<u16>,
     /// Whether clients use TLS.
     pub(crate) is_encrypted: bool,
 }
@@ -154,9 +152,9 @@ impl Listener {
         let is_encrypted = node.args.iter().skip(1).any(|word| word.is("ssl"));
         let text = node.arg(0)?.as_str()?;
         if text.starts_with("unix:") {
-            return Some(Listener { written: text.to_owned(), port: None, is_encrypted });
+            return Some(Listener { written: text.to_owned(), is_encrypted });
         }
-        let (address, port) = match text.rsplit_once(':') {
+        let (address, port): (_, u16) = match text.rsplit_once(':') {
             Some((address, port)) if !port.contains(']') => (address, port.parse().ok()?),
             _ => match text.parse() {
                 Ok(port) => ("*", port),
@@ -164,12 +162,12 @@ impl Listener {
             },
         };
         let address = if address.is_empty() || address == "0.0.0.0" { "*" } else { address };
-        Some(Listener { written: format!("{address}:{port}"), port: Some(port), is_encrypted })
+        Some(Listener { written: format!("{address}:{port}"), is_encrypted })
     }
 
     /// The address of a server without `listen`.
     pub(crate) fn usual() -> Listener {
-        Listener { written: "*:80".to_owned(), port: Some(80), is_encrypted: false }
+        Listener { written: "*:80".to_owned(), is_encrypted: false }
     }
 }
 
@@ -212,7 +210,7 @@ mod tests {
         );
         let written: Vec<&str> = site.listeners.iter().map(|listener| listener.written.as_str()).collect();
         assert_eq!(written, ["*:80", "[::]:443", "unix:/a", "127.0.0.1:80"]);
-        assert!(site.listeners[1].is_encrypted && site.listeners[2].port.is_none());
+        assert!(site.listeners[1].is_encrypted && !site.listeners[2].is_encrypted);
         assert_eq!(site.servers[2].listeners, [0]);
     }
 
