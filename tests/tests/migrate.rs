@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tests::binary::{Server, have_nginx};
 use tests::origin::{Origin, ok};
 use tests::tls::{Kind, certificate};
+use tests::wait;
 
 /// A site in a directory: `nginx.conf` with this content of `http {}`, and files below `html`.
 fn site(http: &str) -> TempDir {
@@ -299,6 +300,29 @@ fn a_server_that_does_not_start_hangs_or_floods_is_reported() {
     assert!(text(&output).contains("does not answer as nginx does"), "{}", text(&output));
 }
 
+/// A long run that has started its servers: the command, the directory of temporary files, and the servers' processes.
+fn started_run(site: &Path) -> (Child, TempDir, Vec<String>) {
+    let urls: String = (0..20_000).map(|n| format!("/x{n}\n")).collect();
+    fs::write(site.join("urls"), urls).unwrap();
+    let mut command = command(site, Server::Nginx.path());
+    let temporary = TempDir::with_prefix("migrate-").unwrap();
+    command.args(["--max", "20000", "--urls"]).arg(site.join("urls")).env("TMPDIR", temporary.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid_of = |name: &str| {
+        let run = names(temporary.path()).into_iter().next()?;
+        let text = fs::read_to_string(temporary.path().join(run).join(name).join("pid")).ok()?;
+        Some(text.trim().to_owned()).filter(|pid| !pid.is_empty())
+    };
+    wait::until(Duration::from_secs(20), || pid_of("old").is_some() && pid_of("fulmar").is_some());
+    let pids = ["old", "fulmar"].map(|name| pid_of(name).expect("a server"));
+    (child, temporary, pids.into())
+}
+
+fn is_there(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
 /// Ctrl-C ends the run, with the report of what was tried, and both servers end.
 #[test]
 fn interrupted_runs_end_their_servers() {
@@ -306,34 +330,24 @@ fn interrupted_runs_end_their_servers() {
         return;
     }
     let site = site("server { listen 80; root html; }");
-    let urls: String = (0..20_000).map(|n| format!("/x{n}\n")).collect();
-    fs::write(site.path().join("urls"), urls).unwrap();
-    let mut command = command(site.path(), Server::Nginx.path());
-    let temporary = TempDir::with_prefix("migrate-").unwrap();
-    command
-        .arg("--max")
-        .arg("20000")
-        .arg("--urls")
-        .arg(site.path().join("urls"))
-        .env("TMPDIR", temporary.path());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    let has_started = || {
-        let run = names(temporary.path()).into_iter().next();
-        run.is_some_and(|run| temporary.path().join(run).join("fulmar/pid").exists())
-    };
-    while !has_started() && Instant::now() < end {
-        std::thread::yield_now();
-    }
-    let run = temporary.path().join(&names(temporary.path())[0]);
-    let pids: Vec<String> = ["old", "fulmar"]
-        .map(|name| fs::read_to_string(run.join(name).join("pid")).unwrap().trim().to_owned())
-        .into();
+    let (child, temporary, pids) = started_run(site.path());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(text(&output).contains("interrupted"), "{}", text(&output));
     assert!(names(temporary.path()).is_empty(), "the directory of the run is removed");
-    for pid in pids {
-        assert!(!Path::new("/proc").join(&pid).exists(), "process {pid} is still there");
+    assert!(!pids.iter().any(|pid| is_there(pid)), "{pids:?}");
+}
+
+/// A run that is killed can tell its servers nothing; the kernel does.
+#[test]
+fn servers_end_with_a_run_that_is_killed() {
+    if !have_nginx() {
+        return;
     }
+    let site = site("server { listen 80; root html; }");
+    let (mut child, _temporary, pids) = started_run(site.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait::until(Duration::from_secs(10), || !pids.iter().any(|pid| is_there(pid)));
+    assert!(!pids.iter().any(|pid| is_there(pid)), "{pids:?}");
 }

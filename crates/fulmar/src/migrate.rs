@@ -30,7 +30,7 @@ use crate::paths::Paths;
 use crate::{explain, messages, subcommand};
 
 /// Compares the installed nginx with Fulmar. Both run copies of the configuration on spare ports of the loopback interface,
-/// get the same requests, and their responses are compared. No file changes outside of a temporary directory.
+/// get the same requests, and their responses are compared. What the servers write goes to a temporary directory.
 ///
 /// The requests come from the configuration, from the files that it serves, from --log and from --urls. Requests that the configuration
 /// passes to other servers reach these servers: only GET and HEAD requests are sent there.

@@ -25,7 +25,7 @@ pub(crate) struct Output {
     pub(crate) text: String,
 }
 
-/// A process in a separate process group. Dropping it ends the group.
+/// A process in a separate process group. Dropping it ends the group; if this process is killed, the kernel ends it.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -54,6 +54,7 @@ impl Process {
     /// Starts a program. It gets no input, and both of its output streams are read here.
     pub(crate) fn start(command: &mut Command) -> io::Result<Process> {
         let (reader, writer) = io::pipe()?;
+        net::process::ends_with_its_starter(command);
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
         let child = command.spawn()?;
         // The command holds the writing ends, and the reader would never see the end of the output.

@@ -3,8 +3,8 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -158,6 +158,14 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<()> {
 /// ended already is not noticed.
 pub fn end_with_parent() -> io::Result<()> {
     Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?)
+}
+
+/// Has the kernel tell a program to end (SIGTERM) when the thread that starts it ends, however that ends.
+#[allow(unsafe_code)]
+pub fn ends_with_its_starter(command: &mut Command) {
+    let tell = || Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?);
+    // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
+    unsafe { command.pre_exec(tell) };
 }
 
 /// The children that ended since the last call, without waiting for any.
