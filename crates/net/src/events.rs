@@ -392,6 +392,12 @@ impl Registration {
         self.events.allow_more(LAST_CALLS);
     }
 
+    /// Takes further calls from what the task may make in this turn, for one that did the work of several.
+    pub(crate) fn spend(&self, calls: u32) {
+        let allowance = &self.events.allowance;
+        allowance.set(allowance.get().saturating_sub(calls));
+    }
+
     /// Waits until the peer sends no more. The task of the last call is woken.
     pub(crate) fn poll_ended(
         &self,

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
@@ -22,10 +23,25 @@ pub const PIPE_BYTES: usize = 64 * 1024;
 /// room, and a process that leaves has some of them, too.
 const PIPES: usize = 400;
 
+/// A pipe has two descriptors. So many descriptors may be open for each pipe, so that connections find some.
+const DESCRIPTORS_OF_PIPE: u64 = 16;
+
+/// How much one call moves through memory.
+const READ_BYTES: usize = 16 * 1024;
+
 /// How many empty pipes a thread keeps.
 const SPARE: usize = 16;
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// How many pipes this process may have, by its limit of descriptors when the first one is opened.
+fn pipes_max() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let limit = crate::process::nofile_limit().unwrap_or_default();
+        usize::try_from(limit / DESCRIPTORS_OF_PIPE).unwrap_or(PIPES).min(PIPES)
+    })
+}
 
 thread_local! {
     static SPARES: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
@@ -47,7 +63,7 @@ impl Pipe {
 
     #[allow(unsafe_code)]
     fn open() -> Option<Pipe> {
-        if OPEN.fetch_add(1, Ordering::Relaxed) >= PIPES {
+        if OPEN.fetch_add(1, Ordering::Relaxed) >= pipes_max() {
             OPEN.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -136,6 +152,7 @@ impl Stream {
         let move_some = |socket: BorrowedFd<'_>| splice(&socket, &pipe.writer, PIPE_BYTES);
         let count = ready!(self.poll_call(cx, Wanted::Read, move_some))?;
         pipe.fill += count;
+        self.registration.spend(calls_for(count));
         // A pipe may have no room although less than its size was moved: whether there is more is unknown.
         self.was_read(count, true);
         Poll::Ready(Ok(count))
@@ -151,8 +168,14 @@ impl Stream {
             splice(&pipe.reader, &socket, pipe.fill)
         }))?;
         pipe.fill -= count.min(pipe.fill);
+        self.registration.spend(calls_for(count));
         Poll::Ready(Ok(count))
     }
+}
+
+/// How many more calls bytes would have taken through memory. A turn is bounded by calls, whichever way the bytes go.
+fn calls_for(bytes: usize) -> u32 {
+    u32::try_from(bytes / READ_BYTES).unwrap_or(u32::MAX)
 }
 
 #[allow(unsafe_code)]
@@ -171,7 +194,9 @@ mod tests {
     #[test]
     fn pipes_are_bounded_and_used_again() {
         let mut pipes: Vec<Pipe> = std::iter::from_fn(Pipe::borrow).take(PIPES + 1).collect();
-        assert_eq!(pipes.len(), PIPES);
+        assert_eq!(pipes.len(), pipes_max());
+        let limit = usize::try_from(crate::process::nofile_limit().unwrap()).unwrap();
+        assert!((1..=PIPES.min(limit / 8)).contains(&pipes.len()), "{} of {limit}", pipes.len());
         let kept = pipes.pop().unwrap();
         let descriptor = kept.writer.as_raw_fd();
         kept.give_back();

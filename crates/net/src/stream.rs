@@ -26,7 +26,7 @@ use crate::events::{Events, Registration, Wanted, take_moment};
 #[derive(Debug)]
 pub struct Stream {
     socket: OwnedFd,
-    registration: Registration,
+    pub(crate) registration: Registration,
     delay: Cell<Delay>,
     had_reported: Cell<bool>,
 }
