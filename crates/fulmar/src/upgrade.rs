@@ -80,8 +80,10 @@ impl Supervisor {
     /// datagrams. Without a line both serve, and sessions may begin anew.
     pub(crate) fn link_to_older_worker(&self) -> Option<DatagramLink> {
         let before = self.workers.iter().rev().find(|worker| worker.stage != Stage::Leaving);
-        match before.filter(|_| self.current.sockets.receive_datagrams()) {
-            Some(worker) => worker.introduce_newer().ok(),
+        match before {
+            // That worker has the predecessor's line.
+            Some(worker) if self.current.sockets.receive_datagrams() => worker.introduce_newer().ok(),
+            Some(_) => None,
             None => self.upgrade.older_worker(),
         }
     }

@@ -135,13 +135,17 @@ pub fn take() -> io::Result<Inherited> {
             Err(problem) => inherited.problems.push(problem),
         }
     }
+    let is_taken = |fd: RawFd| passed.iter().any(|other| other.fd == fd);
+    // Only a program before this one has a line.
+    let link = link.filter(|_| predecessor.is_some()).map(|text| text.parse::<RawFd>());
+    let link = link.and_then(Result::ok).filter(|fd| !is_taken(*fd));
     for Passed { fd, lent } in passed {
         match adopt(fd) {
             Ok(socket) => inherited.sockets.push(if lent { socket.lent() } else { socket }),
             Err(error) => inherited.problems.push(Problem::Socket(fd, error)),
         }
     }
-    if let Some(Ok(fd)) = link.map(|text| text.parse::<RawFd>()) {
+    if let Some(fd) = link {
         match adopt_link(fd) {
             Ok(link) => inherited.link = Some(link),
             Err(error) => inherited.problems.push(Problem::Socket(fd, error)),

@@ -166,14 +166,14 @@ impl Routes {
         is_own
     }
 
-    /// This worker ends and has no newer one: the older one is to read again.
-    pub(crate) fn release(&self) {
-        let older = locked(&self.older.link).clone();
-        if let Some(link) = older.filter(|_| !self.is_fed()) {
-            // One that is gone does not read.
-            drop(link.send(&LinkMessage::Released));
-            self.has_released.store(true, Ordering::Relaxed);
-        }
+    /// The line to the older worker, if that is to read again when this one ends: there is no newer one.
+    pub(crate) fn heir(&self) -> Option<Arc<AsyncDatagramLink>> {
+        locked(&self.older.link).clone().filter(|_| !self.is_fed())
+    }
+
+    /// The older worker was told to read again.
+    pub(crate) fn released(&self) {
+        self.has_released.store(true, Ordering::Relaxed);
     }
 
     /// All threads have ended: no neighbour can send more. What is on the way goes where it belongs, and then the lines end.
@@ -243,6 +243,13 @@ impl Routes {
         let reader = if has_released { &self.older } else { &self.newer };
         if let Some(datagram) = reader.send(message) {
             self.begin(datagram);
+        }
+    }
+
+    /// A datagram begins a session, but the threads of this worker begin none any more: another worker does, if one reads.
+    pub(crate) fn begin_elsewhere(&self, datagram: StrayDatagram) {
+        if self.has_released.load(Ordering::Relaxed) || self.is_fed() {
+            self.returned(datagram);
         }
     }
 
@@ -373,6 +380,21 @@ mod tests {
             drop(gone);
             let datagram = stray(1, b"x");
             assert_eq!(routes.pass_on(datagram.clone(), 0), Some(datagram));
+        });
+    }
+
+    /// A datagram that came back to a worker that leaves goes to the one that reads.
+    #[test]
+    fn a_worker_that_leaves_begins_no_session() {
+        runtime(None).unwrap().block_on(async {
+            let routes = Routes::new(1, false);
+            let datagram = stray(1, b"x");
+            routes.begin_elsewhere(datagram.clone());
+            assert_eq!(routes.letter(0), None, "no worker reads");
+            let (to_newer, newer) = lines();
+            routes.set_newer(&to_newer);
+            routes.begin_elsewhere(datagram.clone());
+            assert_eq!(next(&newer).await, LinkMessage::Returns(datagram));
         });
     }
 

@@ -5,6 +5,7 @@ use crate::datagram_routes::Routes;
 use crate::tasks::Change;
 use net::{AsyncDatagramLink, DatagramLink, LinkMessage};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,11 +58,17 @@ impl Neighbours {
     }
 
     /// The threads end with their last sessions, and read no more.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn leave(self: &Rc<Self>) {
         self.is_leaving.set(true);
         self.routes.set_reads(false);
-        self.routes.release();
         self.threads.borrow_mut().clear();
+        if let Some(older) = self.routes.heir() {
+            let this = Rc::clone(self);
+            spawn_local(async move {
+                tell(&older, &LinkMessage::Released).await;
+                this.routes.released();
+            });
+        }
     }
 
     /// The last thread has ended. Waits until the neighbours have got what was on its way through this worker.
@@ -80,7 +87,7 @@ impl Neighbours {
         self.routes.set_older(link);
         let mut room = Vec::new();
         let has_stopped = async {
-            drop(link.send(&LinkMessage::Claims));
+            tell(link, &LinkMessage::Claims).await;
             while let Ok(Some(message)) = link.receive(&mut room).await {
                 match message {
                     LinkMessage::Stopped => return true,
@@ -110,8 +117,7 @@ impl Neighbours {
                 LinkMessage::Claims => {
                     self.routes.set_newer(link);
                     self.read(false).await;
-                    // One that is gone ends the line.
-                    drop(link.send(&LinkMessage::Stopped));
+                    tell(link, &LinkMessage::Stopped).await;
                 }
                 LinkMessage::Released => self.resume(link).await,
                 LinkMessage::Asks(datagram) => self.routes.asked(datagram),
@@ -151,5 +157,51 @@ impl Neighbours {
         drop(done);
         let all = async { while results.recv().await.is_some() {} };
         let _ = timeout(STOPS_WITHIN, all).await;
+    }
+}
+
+/// Sends what must not be lost: it waits while the line is full, unless the other worker stands still. One that is gone ends
+/// the line.
+async fn tell(link: &AsyncDatagramLink, message: &LinkMessage) {
+    let is_full = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    let sent = async {
+        while link.send(message).is_err_and(is_full) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _ = timeout(STOPS_WITHIN, sent).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tell;
+    use crate::event_loop::runtime;
+    use net::{DatagramLink, Ecn, LinkMessage, StrayDatagram};
+    use tokio::task::spawn_local;
+
+    /// What must not be lost comes after all that filled the line.
+    #[test]
+    fn a_message_waits_while_the_line_is_full() {
+        runtime(None).unwrap().block_on(async {
+            let (one, other) = DatagramLink::pair().unwrap();
+            let (one, other) = (one.into_tokio().unwrap(), other.into_tokio().unwrap());
+            let address = "192.0.2.1:53".parse().unwrap();
+            let asks = LinkMessage::Asks(StrayDatagram {
+                bound: address,
+                client: address,
+                server: address,
+                ecn: Ecn::Unable,
+                thread: 0,
+                payload: [0; 1000].into(),
+            });
+            while one.send(&asks).is_ok() {}
+            spawn_local(async move { tell(&one, &LinkMessage::Released).await });
+            let mut room = Vec::new();
+            let mut told = other.receive(&mut room).await.unwrap();
+            while let Some(LinkMessage::Asks(_)) = told {
+                told = other.receive(&mut room).await.unwrap();
+            }
+            assert_eq!(told, Some(LinkMessage::Released));
+        });
     }
 }

@@ -359,8 +359,9 @@ async fn forward_mail(thread: &Thread) {
     loop {
         has_mail(thread).await;
         while let Some(Letter { datagram, begins }) = next_letter(thread) {
-            if !begins {
-                thread.sessions.routes.search_on(datagram);
+            match begins {
+                true => thread.sessions.routes.begin_elsewhere(datagram),
+                false => thread.sessions.routes.search_on(datagram),
             }
         }
         if !thread.sessions.routes.is_fed() {
