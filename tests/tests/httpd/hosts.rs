@@ -209,3 +209,19 @@ fn paths_are_whole_before_sections_compare_with_them() {
     let root = host("*:%%PORT%%", "a/../other", "");
     agree(&format!("{GRANTED}{sections}{root}"), &files(), &["GET /pic.txt", "GET /deep/pic.txt"]);
 }
+
+/// Debian's list of types has names that end as those of handlers do.
+#[test]
+fn types_come_from_a_file() {
+    let files = [
+        (
+            "types",
+            "# a list\napplication/x-msdos-program com exe\ntext/x-tcl tcl tk\napplication/vnd.yamaha.hv-script hvs\n",
+        ),
+        ("a.exe", "a program of another system"),
+        ("a.tk", "text"),
+        ("a.hvs", "a script of another system"),
+    ];
+    let lines = format!("{GRANTED}TypesConfig %%ROOT%%/types\n");
+    agree(&lines, &files, &["GET /a.exe", "GET /a.tk", "GET /a.hvs"]);
+}

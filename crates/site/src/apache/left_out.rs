@@ -1,4 +1,5 @@
-//! Sections of a main configuration of Apache that are left out, since they are about a module that is not built.
+//! Sections of a main configuration of Apache that are left out, since they are about a module that is not built, or of which
+//! it is not known whether it is loaded.
 
 use conf::apache::module_of;
 use conf::{Diagnostic, Node};
@@ -18,7 +19,8 @@ pub(super) fn without(nodes: Vec<Node>, loading: &mut Loading) -> Result<Vec<Nod
             continue;
         }
         let condition = node.arg(0).map(ToString::to_string).unwrap_or_default();
-        let message = format!("<{} {condition}> is left out, since the module is not built", node.name);
+        let message =
+            format!("<{} {condition}> is left out, since its module is not loaded, or not built", node.name);
         match first_that_counts(node.children()) {
             None => loading.note(Diagnostic::notice(message).at(node.span)),
             Some(rule) => {

@@ -30,7 +30,7 @@ mod log_format;
 mod mapping;
 mod redirects;
 
-use crate::apache::mod_mime::is_program;
+use crate::apache::mod_mime::is_program_type;
 use conf::{Arity, Contexts, Diagnostic, Dialect, Node, Word, value};
 use contract::{Args, Counted, Directive, Loading, Module, Root, Template};
 use std::collections::BTreeMap;
@@ -243,7 +243,7 @@ static TYPES_CONFIG: Directive<Counted> = expands(
             args.error(&format!("cannot read \"{}\" ({error})", path.display())).under(args.node.args[0].span)
         })?;
         let types = types(args, &text);
-        if let Some(program) = types.iter().find(|node| is_program(&node.name.text)) {
+        if let Some(program) = types.iter().find(|node| is_program_type(&node.name.text)) {
             let message = format!("the type \"{}\" in \"{}\" names programs", program.name, path.display());
             let hint = "remove the line from the file of types";
             return Err(args.error(&message).under(args.node.args[0].span).hint(hint));

@@ -85,10 +85,10 @@ impl Handlers {
     /// Whether the file of a path is a program by its media type.
     fn is_program_by_type(&self, exchange: &Exchange, path: &[u8]) -> bool {
         self.has_program_type
-            && (is_program(&exchange.media_type(path))
+            && (is_program_type(&exchange.media_type(path))
                 || describe(&exchange.scope, path)
                     .media_type
-                    .is_some_and(|media_type| is_program(&media_type)))
+                    .is_some_and(|media_type| is_program_type(&media_type)))
     }
 }
 
@@ -130,7 +130,7 @@ fn is_missing(exchange: &Exchange) -> bool {
 
 /// Whether files with this handler are programs. Apache sends files whose handler it does not know, which depends on the
 /// modules that it loads. So what is named as the handlers of such modules are is a program.
-pub(crate) fn is_program(handler: &[u8]) -> bool {
+fn is_program(handler: &[u8]) -> bool {
     let name = handler.to_ascii_lowercase();
     if [SERVER_PARSED, b"default-handler", b"none"].contains(&&*name) {
         return false;
@@ -156,4 +156,12 @@ pub(crate) fn is_program(handler: &[u8]) -> bool {
         || ends.iter().any(|end| name.ends_with(end))
         || name == b"type-map"
         || name == b"send-as-is"
+}
+
+/// Whether files with this media type are programs, since a module takes it as a handler.
+pub(crate) fn is_program_type(media_type: &[u8]) -> bool {
+    let name = media_type.to_ascii_lowercase();
+    let starts: [&[u8]; 4] =
+        [b"application/x-httpd", b"application/x-lsphp", b"application/x-php", b"x-mapp-php"];
+    starts.iter().any(|start| name.starts_with(start))
 }

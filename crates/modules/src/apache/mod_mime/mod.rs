@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use filters::{Described, Languages, Typed};
 use handlers::Handlers;
-pub(crate) use handlers::{Chosen, Parsed, has_program, is_program};
+pub(crate) use handlers::{Chosen, Parsed, has_program, is_program_type};
 
 /// What files with an extension are.
 pub static MODULE: Module = Module {
@@ -229,10 +229,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.filter(Typed);
     }
     let set = last(view, &SET_HANDLER);
-    let is_program = |value: Option<&[u8]>| value.is_some_and(handlers::is_program);
-    let types = lines.iter().filter(|line| line.kind == Kind::Type);
-    let has_program_type = types.into_iter().any(|line| is_program(line.value.as_deref()))
-        || is_program(last(view, &FORCE_TYPE).as_deref());
+    let types = lines.iter().filter(|line| line.kind == Kind::Type).map(|line| line.value.clone());
+    let has_program_type =
+        types.chain([last(view, &FORCE_TYPE)]).flatten().any(|media_type| is_program_type(&media_type));
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
     if set.is_some() || !lines.is_empty() || has_program_type {
         let (chosen, has_program) = (Chosen { lines, set }, has_program(view));
